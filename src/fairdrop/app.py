@@ -1,0 +1,138 @@
+"""The composition root: the only place where the parts meet.
+
+:class:`Parts` is everything one process needs, made from the settings; web workers, the background
+worker, the command line and tests all begin here.
+"""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fairdrop.catalog import Catalog
+from fairdrop.checkout import Checkout, Inbox, Loader, Reconciler, Settlement, Sweeper
+from fairdrop.drivers.database import Database
+from fairdrop.drivers.store import Store
+from fairdrop.errors import ConfigurationError
+from fairdrop.inventory import Inventory
+from fairdrop.payments import Gateway, SandboxGateway
+from fairdrop.waiting_room import AdmissionTokens, VisitorTokens, WaitingRoom
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from pydantic import SecretStr
+
+    from fairdrop.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """One process's services, connected to one store, one database and the gateways."""
+
+    settings: Settings
+    store: Store
+    database: Database
+    gateways: dict[str, Gateway]
+    catalog: Catalog
+    waiting_room: WaitingRoom
+    inventory: Inventory
+    checkout: Checkout
+    inbox: Inbox
+    loader: Loader
+    settlement: Settlement
+    sweeper: Sweeper
+    reconciler: Reconciler
+    admissions: AdmissionTokens
+    visitors: VisitorTokens
+
+
+def public_url(settings: Settings) -> str:
+    """How browsers reach the web workers, without a slash at the end."""
+    return (settings.public_url or f"http://{settings.host}:{settings.port}").rstrip("/")
+
+
+@asynccontextmanager
+async def open_parts(settings: Settings) -> AsyncIterator[Parts]:
+    """Make and connect everything; close it all at the end.
+
+    Raises ConfigurationError for a missing setting and DatabaseUnavailable when the database does
+    not answer. The store may be away: what needs it answers 503 until it is back.
+    """
+    store = Store(
+        _required(settings.store_url, "FAIRDROP_STORE_URL"),
+        timeout_s=settings.store_timeout_ms / 1_000,
+    )
+    database = Database(
+        _required(settings.database_url, "FAIRDROP_DATABASE_URL"),
+        max_size=settings.database_connections,
+    )
+    gateways: dict[str, Gateway] = {}
+    sandbox = _sandbox(settings)
+    if sandbox is not None:
+        gateways["sandbox"] = sandbox
+    visitor_key = _secret(settings.visitor_key, "FAIRDROP_VISITOR_KEY")
+    signing_keys = _secret(settings.signing_keys, "FAIRDROP_SIGNING_KEYS")
+    await database.open()
+    try:
+        base = public_url(settings)
+        catalog = Catalog(database)
+        waiting_room, inventory = WaitingRoom(store), Inventory(store)
+        inbox = Inbox(database)
+        yield Parts(
+            settings=settings,
+            store=store,
+            database=database,
+            gateways=gateways,
+            catalog=catalog,
+            waiting_room=waiting_room,
+            inventory=inventory,
+            checkout=Checkout(
+                database, inventory, gateways, lambda order: f"{base}/orders/{order}"
+            ),
+            inbox=inbox,
+            loader=Loader(database, catalog, inventory),
+            settlement=Settlement(database, inventory, waiting_room),
+            sweeper=Sweeper(database, inventory, waiting_room),
+            reconciler=Reconciler(
+                database, gateways, inbox, check_after_ms=settings.payment_check_after_ms
+            ),
+            admissions=AdmissionTokens(_split_pems(signing_keys)),
+            visitors=VisitorTokens(visitor_key.encode()),
+        )
+    finally:
+        await database.close()
+        await store.close()
+        if sandbox is not None:
+            await sandbox.close()
+
+
+def _sandbox(settings: Settings) -> SandboxGateway | None:
+    if settings.gateway_url is None:
+        return None
+    return SandboxGateway(
+        settings.gateway_url,
+        _secret(settings.gateway_secret_key, "FAIRDROP_GATEWAY_SECRET_KEY"),
+        _secret(settings.gateway_webhook_secret, "FAIRDROP_GATEWAY_WEBHOOK_SECRET"),
+    )
+
+
+def _required(value: str | None, variable: str) -> str:
+    if not value:
+        raise ConfigurationError(
+            f"{variable} is not set. `fairdrop up` sets it for embedded services;"
+            " `fairdrop web` and `fairdrop worker` need it from you."
+        )
+    return value
+
+
+def _secret(value: SecretStr | None, variable: str) -> str:
+    if value is None or not value.get_secret_value():
+        raise ConfigurationError(f"{variable} (or {variable}_FILE) is not set")
+    return value.get_secret_value()
+
+
+def _split_pems(text: str) -> list[str]:
+    end = "-----END PRIVATE KEY-----"
+    return [part.strip() + "\n" + end + "\n" for part in text.split(end) if part.strip()]

@@ -1,0 +1,110 @@
+"""What is sold, when, and under which limits."""
+
+from __future__ import annotations
+
+from datetime import datetime  # noqa: TC003 - msgspec reads the annotations at run time
+
+import msgspec
+
+from fairdrop.ids import SaleRef
+
+
+class Variant(msgspec.Struct, frozen=True):
+    """One variant of a product, with its own stock and price."""
+
+    id: str
+    product: str
+    name: str
+    price_minor: int
+    quantity: int
+    last_serial: int
+
+
+class Sale(msgspec.Struct, frozen=True):
+    """A sale as the database has it; ``*_ttl_ms`` are durations, ``fee_bps`` is in basis points."""
+
+    id: str
+    slug: str
+    name: str
+    description: str
+    timezone: str
+    opens_at: datetime
+    closes_at: datetime | None
+    currency: str
+    mode: str
+    rate_per_s: float
+    cap: int
+    claim_ttl_ms: int
+    lease_ttl_ms: int
+    hold_ttl_ms: int
+    payment_ttl_ms: int
+    order_limit: int
+    buyer_limit: int
+    fee_bps: int
+    accept_late: bool
+    payment_attempts: int
+    gateway: str
+    epoch: int
+    version: int
+    variants: tuple[Variant, ...] = ()
+
+    @property
+    def ref(self) -> SaleRef:
+        """The sale as the store knows it."""
+        return SaleRef(self.id, self.epoch)
+
+    def variant(self, variant_id: str) -> Variant | None:
+        """The variant of that id, if it is of this sale."""
+        for variant in self.variants:
+            if variant.id == variant_id:
+                return variant
+        return None
+
+    def store_config(self) -> dict[str, str | int]:
+        """The fields of ``cfg`` that scripts read."""
+        return {
+            "mode": self.mode,
+            "rate_milli": round(self.rate_per_s * 1_000),
+            "cap": self.cap,
+            "claim_ttl_ms": self.claim_ttl_ms,
+            "lease_ttl_ms": self.lease_ttl_ms,
+            "hold_ttl_ms": self.hold_ttl_ms,
+            "order_limit": self.order_limit,
+            "buyer_limit": self.buyer_limit,
+            "opens_ms": int(self.opens_at.timestamp() * 1_000),
+            "closes_ms": int(self.closes_at.timestamp() * 1_000) if self.closes_at else 0,
+        }
+
+
+class NewVariant(msgspec.Struct, frozen=True):
+    """A variant to create."""
+
+    product: str
+    name: str
+    price_minor: int
+    quantity: int
+
+
+class NewSale(msgspec.Struct, frozen=True):
+    """A sale to create, with the defaults of the specification."""
+
+    slug: str
+    name: str
+    opens_at: datetime
+    currency: str
+    variants: tuple[NewVariant, ...]
+    description: str = ""
+    timezone: str = "UTC"
+    closes_at: datetime | None = None
+    rate_per_s: float = 50.0
+    cap: int = 1_000
+    claim_ttl_ms: int = 60_000
+    lease_ttl_ms: int = 300_000
+    hold_ttl_ms: int = 600_000
+    payment_ttl_ms: int = 300_000
+    order_limit: int = 4
+    buyer_limit: int = 4
+    fee_bps: int = 1_000
+    accept_late: bool = True
+    payment_attempts: int = 3
+    gateway: str = "sandbox"

@@ -1,0 +1,101 @@
+-- name: insert_sale
+-- A new sale, not yet in the store (epoch 0). A taken slug raises a unique violation.
+INSERT INTO sales (id, slug, name, description, timezone, opens_at, closes_at, currency,
+    rate_per_s, cap, claim_ttl_ms, lease_ttl_ms, hold_ttl_ms, payment_ttl_ms, order_limit,
+    buyer_limit, fee_bps, accept_late, payment_attempts, gateway)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20);
+
+-- name: insert_variants
+-- The variants of a sale, in the order given.
+INSERT INTO variants (id, sale_id, product, name, price_minor, quantity, last_serial, position)
+SELECT id, $1, product, name, price_minor, quantity, quantity, position
+FROM unnest($2::uuid[], $3::text[], $4::text[], $5::bigint[], $6::integer[])
+    WITH ORDINALITY AS v (id, product, name, price_minor, quantity, position);
+
+-- name: sale_by_id
+SELECT * FROM sales WHERE id = $1;
+
+-- name: sale_by_slug
+SELECT * FROM sales WHERE slug = $1;
+
+-- name: list_sales
+-- All sales, newest first.
+SELECT * FROM sales ORDER BY created_at DESC, id LIMIT $1;
+
+-- name: variants_of
+SELECT * FROM variants WHERE sale_id = ANY($1::uuid[]) ORDER BY sale_id, position;
+
+-- name: running_sales
+-- Sales that a worker has to look after: all that may still take people, hold units or settle.
+SELECT * FROM sales
+WHERE mode <> 'closed' OR updated_at > now() - interval '1 day'
+    OR EXISTS (SELECT FROM orders o WHERE o.sale_id = sales.id
+        AND o.state IN ('RESERVED', 'PAYMENT_PENDING'))
+ORDER BY id;
+
+-- name: set_mode
+-- A new mode, and a new version for the store to take over. Nothing when it is the mode already.
+UPDATE sales SET mode = $2, version = version + 1, updated_at = now()
+WHERE id = $1 AND mode = ANY($3::text[]) RETURNING version;
+
+-- name: note_mode
+-- What the store's clock has done (opened, closed by time); the version stays, the store knows.
+UPDATE sales SET mode = $2, updated_at = now()
+WHERE id = $1 AND version = $3 AND mode <> $2;
+
+-- name: set_epoch
+-- The next epoch, taken under the sale's advisory lock before the store is loaded (H8).
+UPDATE sales SET epoch = epoch + 1, updated_at = now() WHERE id = $1 AND epoch = $2 RETURNING epoch;
+
+-- name: add_stock
+-- More units: new serials at the end. A new version tells the store.
+UPDATE variants SET quantity = quantity + $3, last_serial = last_serial + $3
+WHERE id = $2 AND sale_id = $1 RETURNING quantity;
+
+-- name: retire_stock
+-- Fewer units: the serials that the store has taken out of sale.
+UPDATE variants SET quantity = quantity - cardinality($3::integer[]),
+    retired = retired || $3::integer[]
+WHERE id = $2 AND sale_id = $1 RETURNING quantity;
+
+-- name: touch_sale
+UPDATE sales SET version = version + 1, updated_at = now() WHERE id = $1 RETURNING version;
+
+-- name: lock_loading
+-- One process at a time loads or rebuilds a sale; held to the end of the transaction.
+SELECT pg_advisory_xact_lock(hashtextextended('fairdrop.load:' || $1::text, 0));
+
+-- name: retired_of
+SELECT id, retired FROM variants WHERE sale_id = $1;
+
+-- name: units_of
+-- Every unit that an order of the sale has.
+SELECT u.variant_id, u.serial, u.order_id, u.state FROM units u
+JOIN variants v ON v.id = u.variant_id WHERE v.sale_id = $1 ORDER BY u.variant_id, u.serial;
+
+-- name: live_orders_of
+-- The orders whose holds the store has to have, with their deadlines.
+SELECT id, buyer, admission, deadline FROM orders
+WHERE sale_id = $1 AND state IN ('RESERVED', 'PAYMENT_PENDING');
+
+-- name: bought_of
+-- Units bought by each buyer, for the limit of the sale (H6).
+SELECT o.buyer, count(*)::integer AS units FROM units u JOIN orders o ON o.id = u.order_id
+WHERE o.sale_id = $1 AND u.state = 'SOLD' GROUP BY o.buyer;
+
+-- name: insert_audit
+-- What an operator did (W17, S3).
+INSERT INTO operator_audit (actor, action, sale_id, detail) VALUES ($1, $2, $3, $4);
+
+-- name: change_sale
+-- New values for what an operator may change while a sale runs; NULL keeps the old one.
+UPDATE sales SET
+    name = COALESCE($2, name), description = COALESCE($3, description),
+    opens_at = COALESCE($4, opens_at), closes_at = COALESCE($5, closes_at),
+    rate_per_s = COALESCE($6, rate_per_s), cap = COALESCE($7, cap),
+    claim_ttl_ms = COALESCE($8, claim_ttl_ms), lease_ttl_ms = COALESCE($9, lease_ttl_ms),
+    hold_ttl_ms = COALESCE($10, hold_ttl_ms), payment_ttl_ms = COALESCE($11, payment_ttl_ms),
+    order_limit = COALESCE($12, order_limit), buyer_limit = COALESCE($13, buyer_limit),
+    accept_late = COALESCE($14, accept_late), payment_attempts = COALESCE($15, payment_attempts),
+    version = version + 1, updated_at = now()
+WHERE id = $1 RETURNING version;

@@ -1,0 +1,114 @@
+"""Orders as the rest of Fairdrop sees them."""
+
+from __future__ import annotations
+
+from datetime import datetime  # noqa: TC003 - msgspec reads the annotations at run time
+from enum import StrEnum
+
+import msgspec
+
+from .rules import OrderState  # noqa: TC001 - msgspec reads the annotations at run time
+
+
+class OrderLine(msgspec.Struct, frozen=True):
+    """What an order has of one variant; ``serials`` are the concrete units."""
+
+    variant: str
+    product: str
+    name: str
+    quantity: int
+    serials: list[int]
+    price_minor: int
+
+
+class Payment(msgspec.Struct, frozen=True):
+    """The payment of an order. ``url`` is the gateway's page, for the buyer's browser only."""
+
+    url: str | None
+    state: str
+    declines: int
+    attempts_left: int
+    last_decline: str | None
+
+
+class Order(msgspec.Struct, frozen=True):
+    """One order. Amounts in minor units of ``currency``."""
+
+    id: str
+    sale: str
+    buyer: str
+    state: OrderState
+    currency: str
+    subtotal_minor: int
+    fee_minor: int
+    total_minor: int
+    refunded_minor: int
+    deadline: datetime
+    created_at: datetime
+    lines: list[OrderLine]
+    payment: Payment | None = None
+    email: str | None = None
+    name: str | None = None
+    gateway: str = ""
+    epoch: int = 0
+
+
+class StartRefusal(StrEnum):
+    """Why a checkout does not start; each is the ``code`` of the answer."""
+
+    NO_RESERVATION = "no_reservation"
+    RESERVATION_EXPIRED = "reservation_expired"
+    ALREADY_ORDERED = "already_ordered"
+    UNITS_LOST = "units_lost"
+
+
+class PayRefusal(StrEnum):
+    """Why an order cannot be paid or cancelled; each is the ``code`` of the answer."""
+
+    NO_ORDER = "no_order"
+    NOT_PAYABLE = "order_not_payable"
+    NOT_CANCELLABLE = "order_not_cancellable"
+
+
+class NewOrder(msgspec.Struct, frozen=True):
+    """An order to write, with the price that its buyer was shown."""
+
+    id: str
+    sale: str
+    buyer: str
+    admission: str | None
+    currency: str
+    fee_minor: int
+    subtotal_minor: int
+    deadline: datetime
+    lines: list[tuple[str, list[int], int]]
+    """(variant, serials, price in minor units)"""
+    email: str | None = None
+    name: str | None = None
+
+
+class InsertOutcome(StrEnum):
+    """What became of writing an order."""
+
+    WRITTEN = "written"
+    EXISTS = "exists"
+    UNITS_TAKEN = "units_taken"
+
+
+class Inserted(msgspec.Struct, frozen=True):
+    """The answer to writing an order; ``lost`` alternates variants and serials of other orders."""
+
+    outcome: InsertOutcome
+    lost: list[str | int] = []
+
+
+class Opened(msgspec.Struct, frozen=True):
+    """A payment to make at the gateway: the order's amount, and until when."""
+
+    order: str
+    sale: str
+    epoch: int
+    gateway: str
+    amount_minor: int
+    currency: str
+    deadline: datetime

@@ -1,0 +1,92 @@
+-- name: insert_inbox
+-- What gateways tell, before they are answered (O6). An event that is here already is left as it is.
+INSERT INTO webhook_inbox (gateway, event_id, kind, order_id, intent_id, refund_id, amount_minor,
+    currency, detail)
+SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::uuid[], $5::text[], $6::text[],
+    $7::bigint[], $8::text[], $9::text[])
+ON CONFLICT (gateway, event_id) DO NOTHING;
+
+-- name: late_payments
+-- A look ahead, without locks: due payments of orders that have given up their units.
+SELECT o.id, o.sale_id, o.buyer, s.epoch,
+    array_agg(l.variant_id::text) AS variants,
+    array_agg(cardinality(l.serials)) AS quantities
+FROM webhook_inbox w JOIN orders o ON o.id = w.order_id
+    JOIN sales s ON s.id = o.sale_id AND s.accept_late
+    JOIN payments p ON p.order_id = o.id AND p.received_minor = 0
+    JOIN order_lines l ON l.order_id = o.id
+WHERE w.due_at <= now() AND w.kind = 'SUCCEEDED' AND o.state IN ('EXPIRED', 'PAYMENT_FAILED')
+GROUP BY w.id, o.id, s.id ORDER BY o.id LIMIT $1;
+
+-- name: take_due
+-- The events of one batch, oldest first; rows that another settler has are left to it.
+SELECT id, gateway, kind, order_id, intent_id, refund_id, amount_minor, currency, detail, attempts
+FROM webhook_inbox WHERE due_at <= now()
+ORDER BY due_at, id LIMIT $1 FOR UPDATE SKIP LOCKED;
+
+-- name: lock_orders
+-- Locked in id order: two settlers, a sweep and a cancel never wait for each other in a circle.
+SELECT o.id, o.sale_id, o.buyer, o.admission, o.state, o.currency, o.subtotal_minor, o.fee_minor,
+    o.total_minor, o.refunded_minor, o.declines, s.payment_attempts, s.epoch,
+    COALESCE(p.received_minor, 0) AS received_minor, p.intent_id
+FROM orders o JOIN sales s ON s.id = o.sale_id LEFT JOIN payments p ON p.order_id = o.id
+WHERE o.id = ANY($1::uuid[]) ORDER BY o.id FOR UPDATE OF o;
+
+-- name: update_orders
+UPDATE orders o SET state = t.state, declines = t.declines, refunded_minor = t.refunded,
+    updated_at = now()
+FROM unnest($1::uuid[], $2::text[], $3::integer[], $4::bigint[])
+    AS t (id, state, declines, refunded)
+WHERE o.id = t.id;
+
+-- name: sell_units
+UPDATE units u SET state = 'SOLD' FROM order_lines l, unnest(l.serials) AS s (serial)
+WHERE l.order_id = ANY($1::uuid[])
+    AND u.variant_id = l.variant_id AND u.serial = s.serial AND u.order_id = l.order_id;
+
+-- name: replace_serials
+-- An order confirmed late has other serials than it had at first.
+UPDATE order_lines l SET serials = string_to_array(t.serials, ',')::integer[]
+FROM unnest($1::uuid[], $2::uuid[], $3::text[]) AS t (order_id, variant_id, serials)
+WHERE l.order_id = t.order_id AND l.variant_id = t.variant_id;
+
+-- name: payments_received
+UPDATE payments p SET state = 'SUCCEEDED', received_minor = t.amount, next_check_at = NULL,
+    intent_id = COALESCE(p.intent_id, t.intent_id)
+FROM unnest($1::uuid[], $2::bigint[], $3::text[]) AS t (order_id, amount, intent_id)
+WHERE p.order_id = t.order_id;
+
+-- name: payments_declined
+UPDATE payments p SET last_decline = t.reason,
+    next_check_at = CASE WHEN t.last THEN now() ELSE p.next_check_at END
+FROM unnest($1::uuid[], $2::text[], $3::boolean[]) AS t (order_id, reason, last)
+WHERE p.order_id = t.order_id;
+
+-- name: payments_closed
+UPDATE payments SET state = 'CLOSED', next_check_at = NULL
+WHERE order_id = ANY($1::uuid[]) AND state IN ('CREATING', 'OPEN');
+
+-- name: insert_refunds
+INSERT INTO refunds (id, order_id, gateway, intent_id, amount_minor, currency, reason, state,
+    next_try_at)
+SELECT id, order_id, gateway, intent_id, amount, currency, reason, 'PENDING', now()
+FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::bigint[], $6::text[], $7::text[])
+    AS r (id, order_id, gateway, intent_id, amount, currency, reason);
+
+-- name: lock_refunds
+SELECT id, order_id, amount_minor, currency, state FROM refunds
+WHERE id = ANY($1::uuid[]) ORDER BY id FOR UPDATE;
+
+-- name: refunds_succeeded
+UPDATE refunds SET state = 'SUCCEEDED', next_try_at = NULL WHERE id = ANY($1::uuid[]);
+
+-- name: settle_inbox
+-- The mark, in the transaction that did the work (case 35).
+UPDATE webhook_inbox w SET due_at = NULL, outcome = t.outcome
+FROM unnest($1::bigint[], $2::text[]) AS t (id, outcome) WHERE w.id = t.id;
+
+-- name: put_off_inbox
+-- Events of orders that are not there (yet): kept, and tried again, never dropped (O6).
+UPDATE webhook_inbox SET attempts = attempts + 1, outcome = 'unknown_order',
+    due_at = now() + least(200 * power(2, least(attempts, 12)), 60000) * interval '1 millisecond'
+WHERE id = ANY($1::bigint[]);

@@ -1,0 +1,53 @@
+-- name: expire_orders
+-- The row first, the store after (H7): orders whose deadline has passed end here. Rows are locked
+-- in id order; those that a settlement holds are left to it.
+WITH due AS (
+    SELECT id, state FROM orders
+    WHERE state IN ('RESERVED', 'PAYMENT_PENDING') AND deadline <= now()
+    ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED
+)
+UPDATE orders o SET state = 'EXPIRED', updated_at = now() FROM due WHERE o.id = due.id
+RETURNING o.id, o.sale_id, due.state AS from_state, o.total_minor, o.currency, o.buyer;
+
+-- name: insert_tombstones
+-- A hold that began checkout and has no row past its deadline gets one that is over, so that a
+-- late insert of the same id is refused and the units can go back.
+INSERT INTO orders (id, sale_id, buyer, state, currency, subtotal_minor, fee_minor, total_minor,
+    deadline)
+SELECT id, $2, buyer, 'EXPIRED', $4, 0, 0, 0, now()
+FROM unnest($1::uuid[], $3::text[]) AS t (id, buyer)
+ON CONFLICT DO NOTHING;
+
+-- name: order_states
+SELECT id, state, buyer, admission, deadline FROM orders WHERE id = ANY($1::uuid[]);
+
+-- name: payments_due
+-- Payments to ask the gateway about. Each is put off while somebody asks, twice as long each time.
+WITH due AS (
+    SELECT order_id FROM payments WHERE next_check_at <= now()
+    ORDER BY next_check_at LIMIT $1 FOR UPDATE SKIP LOCKED
+)
+UPDATE payments p SET checks = p.checks + 1, next_check_at = now()
+    + least($2 * power(2, least(p.checks, 12)), 300000) * interval '1 millisecond'
+FROM due, orders o WHERE p.order_id = due.order_id AND o.id = p.order_id
+RETURNING p.order_id, p.gateway, p.intent_id, p.state, p.checks, p.amount_minor, p.currency,
+    o.state AS order_state;
+
+-- name: close_payments
+-- These intents can never bring money any more.
+UPDATE payments SET state = 'CLOSED', next_check_at = NULL
+WHERE order_id = ANY($1::uuid[]) AND state IN ('CREATING', 'OPEN');
+
+-- name: refunds_due
+-- Refunds to carry out. Each is put off while somebody tries, twice as long each time.
+WITH due AS (
+    SELECT id FROM refunds WHERE state = 'PENDING' AND next_try_at <= now()
+    ORDER BY next_try_at LIMIT $1 FOR UPDATE SKIP LOCKED
+)
+UPDATE refunds r SET attempts = r.attempts + 1, next_try_at = now()
+    + least(1000 * power(2, least(r.attempts, 12)), 300000) * interval '1 millisecond'
+FROM due WHERE r.id = due.id
+RETURNING r.id, r.order_id, r.gateway, r.intent_id, r.amount_minor, r.currency;
+
+-- name: refund_failed
+UPDATE refunds SET last_error = $2 WHERE id = $1 AND state = 'PENDING';

@@ -1,0 +1,126 @@
+"""The database: a pool, named SQL, and one translation of broken connections.
+
+Statements live in ``.sql`` files as titled blocks::
+
+    -- name: insert_orders
+    -- What it does, and what it locks.
+    INSERT ...;
+
+They are loaded once and called by name, so that a file reads as its table of contents.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from contextlib import asynccontextmanager
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+import asyncpg
+import msgspec
+
+from fairdrop.errors import DatabaseUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from asyncpg.pool import PoolConnectionProxy
+
+    Connection = PoolConnectionProxy[Any]
+
+_BLOCK = re.compile(r"^--\s*name:\s*(\w+)\s*$", re.MULTILINE)
+
+BROKEN = (
+    OSError,
+    TimeoutError,
+    asyncio.TimeoutError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+    asyncpg.TooManyConnectionsError,
+)
+"""What asyncpg raises when the server went away; nothing is known of a commit that met one."""
+
+
+class Queries:
+    """The statements of one ``.sql`` file, by name."""
+
+    def __init__(self, package: str, name: str) -> None:
+        """Read ``sql/<name>.sql`` of the package."""
+        text = resources.files(package).joinpath("sql", f"{name}.sql").read_text("utf-8")
+        parts = _BLOCK.split(text)
+        self._statements = {
+            title: body.strip() for title, body in zip(parts[1::2], parts[2::2], strict=True)
+        }
+
+    def __getitem__(self, name: str) -> str:
+        """The statement; raises KeyError for a name that the file does not have."""
+        return self._statements[name]
+
+    def names(self) -> tuple[str, ...]:
+        """All titles, in the order of the file."""
+        return tuple(self._statements)
+
+
+class Database:
+    """A pool of connections to one PostgreSQL database."""
+
+    def __init__(self, url: str, *, max_size: int = 10, timeout_s: float = 10.0) -> None:
+        """Remember where to connect; :meth:`open` connects."""
+        self.url = url
+        self._max_size = max_size
+        self._timeout_s = timeout_s
+        self._pool: asyncpg.Pool[Any] | None = None
+
+    async def open(self) -> None:
+        """Make the pool. Raises DatabaseUnavailable when the server does not answer."""
+        try:
+            self._pool = await asyncpg.create_pool(
+                self.url,
+                min_size=1,
+                max_size=self._max_size,
+                timeout=self._timeout_s,
+                command_timeout=self._timeout_s,
+                init=_prepare_connection,
+                max_inactive_connection_lifetime=0,
+            )
+        except BROKEN as error:
+            raise DatabaseUnavailable(str(error)) from error
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[Connection]:
+        """A connection outside a transaction; broken ones are told as DatabaseUnavailable."""
+        if self._pool is None:
+            raise DatabaseUnavailable("the pool is not open")
+        try:
+            async with self._pool.acquire(timeout=self._timeout_s) as connection:
+                yield connection
+        except BROKEN as error:
+            raise DatabaseUnavailable(f"{type(error).__name__}: {error}") from error
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Connection]:
+        """One read-committed transaction; rolled back when the block raises."""
+        async with self.connection() as connection, connection.transaction():
+            yield connection
+
+    async def close(self) -> None:
+        """Close the pool, waiting a moment for statements in flight."""
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            try:
+                await asyncio.wait_for(pool.close(), 2)
+            except (TimeoutError, *BROKEN):
+                pool.terminate()
+
+
+async def _prepare_connection(connection: Connection) -> None:
+    await connection.set_type_codec(
+        "jsonb",
+        schema="pg_catalog",
+        encoder=lambda value: msgspec.json.encode(value).decode(),
+        decoder=msgspec.json.decode,
+    )

@@ -1,0 +1,38 @@
+"""The names of all keys in the store, made in one place.
+
+Every key of a sale carries the sale's hash tag, so that one script can touch them all in a
+cluster, and the sale's epoch, so that nothing written before a rebuild or a reset can count after
+it. Scripts name their keys in their header (``KEYS: cfg line ...``); the names below are the only
+ones they may use.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+
+NAMES = MappingProxyType(
+    {
+        "cfg": "hash: mode, pace, limits and deadlines of the sale, and the version they come from",
+        "ctr": "hash: counters of the line (seq, served, joined, left, done, ...) and its token bucket",
+        "line": "sorted set: visitor -> position; those who wait",
+        "called": "sorted set: visitor -> claim deadline (ms); those invited to enter",
+        "active": "sorted set: visitor -> lease deadline (ms); those inside",
+        "missed": "sorted set: visitor -> position; called, but did not claim in time",
+        "place": "hash: visitor -> position, for those called or inside",
+        "adm": "hash: visitor -> '<admission id>:<issued at, s>', for those inside",
+        "admhold": "hash: visitor -> hold id, for those inside who have reserved",
+        "stk": "hash: <variant>:q quantity, :l last serial, :n next fresh serial, :h held, :s sold",
+        "ret": "prefix of lists: <ret>:<variant> -> serials that came back",
+        "holds": "hash: hold id -> msgpack [buyer, admission, deadline, phase, lines]",
+        "due": "sorted set: hold id -> deadline (ms)",
+        "buyer": "hash: buyer -> units held and bought in the sale",
+        "idem": "prefix of strings: <idem>:<buyer>:<key> -> fingerprint and first answer",
+    }
+)
+
+
+def sale_key(sale_id: str, epoch: int, name: str) -> str:
+    """The full key of one of a sale's structures; ``name`` is one of :data:`NAMES`."""
+    if name not in NAMES:
+        raise KeyError(name)
+    return f"fd:{{{sale_id}}}:{epoch}:{name}"

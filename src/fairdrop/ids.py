@@ -1,0 +1,46 @@
+"""Identifiers: time-ordered where a database index grows by them, random where they are a secret."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import time
+from typing import NamedTuple
+from uuid import UUID
+
+_UUID_TEXT = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+
+
+def uuid7(unix_ms: int | None = None) -> UUID:
+    """A UUID version 7 (RFC 9562, section 5.7): 48 bits of milliseconds, then 74 random bits.
+
+    New ids land at the right-hand edge of a B-tree, and two servers never make the same one.
+    """
+    ms = time.time_ns() // 1_000_000 if unix_ms is None else unix_ms
+    value = ((ms & 0xFFFF_FFFF_FFFF) << 80) | int.from_bytes(os.urandom(10))
+    value = (value & ~(0xF << 76)) | (0x7 << 76)
+    value = (value & ~(0x3 << 62)) | (0x2 << 62)
+    return UUID(int=value)
+
+
+def new_id() -> str:
+    """A fresh UUIDv7 as its canonical text of 36 characters."""
+    return str(uuid7())
+
+
+def is_uuid(text: str) -> bool:
+    """Whether the text is a UUID in canonical lower-case form; anything else is not an id of ours."""
+    return _UUID_TEXT.fullmatch(text) is not None
+
+
+def new_secret_id() -> str:
+    """An unguessable id of 128 random bits, as 22 characters that are safe in URLs."""
+    return secrets.token_urlsafe(16)
+
+
+class SaleRef(NamedTuple):
+    """A sale as the store knows it: its id, and the epoch that all its present keys carry."""
+
+    id: str
+    epoch: int

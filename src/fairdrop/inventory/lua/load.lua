@@ -1,0 +1,58 @@
+-- load: bring a sale's configuration and stock into the store, or bring them up to date (H8, H9, W17).
+--
+-- KEYS: cfg stk ret holds due buyer ctr
+-- ARGV: now_ms (unused), msgpack
+--   [version, {field: value, ...}, [[variant, quantity, last serial, next serial, sold, [returned serial, ...]], ...],
+--    [[hold id, buyer, admission or false, deadline_ms, [[variant, [serial, ...]], ...]], ...], {buyer: units bought}]
+--   next serial, sold, returned, holds and bought count only when the sale is not in the store yet
+-- REPLY: msgpack [status, version]
+-- Status:
+--   LOADED     the sale was not there: all of it was written
+--   UPDATED    configuration (of a newer version) and stock increases were applied
+--   CURRENT    the store has this version or a newer one; only missing stock was added
+-- Cost: O(variants + holds + returned serials).
+-- Invariant: free + held + sold = quantity. A repeated or late call changes nothing; the store's own
+-- mode is kept unless the version is newer. Last serials only grow.
+local args = cmsgpack.unpack(ARGV[2])
+local version, fields, variants = args[1], args[2], args[3]
+local have = tonumber(redis.call('HGET', KEYS[1], 'version') or 'x')
+if not have then
+  for _, v in ipairs(variants) do
+    local id = v[1]
+    redis.call('HSET', KEYS[2], id .. ':q', v[2], id .. ':l', v[3], id .. ':n', v[4], id .. ':h', 0,
+      id .. ':s', v[5])
+    redis.call('DEL', KEYS[3] .. ':' .. id)
+    for _, serial in ipairs(v[6]) do redis.call('RPUSH', KEYS[3] .. ':' .. id, serial) end
+  end
+  for buyer, units in pairs(args[5]) do redis.call('HINCRBY', KEYS[6], buyer, units) end
+  for _, h in ipairs(args[4]) do
+    redis.call('HSET', KEYS[4], h[1], cmsgpack.pack({ h[2], h[3], h[4], 1, h[5] }))
+    redis.call('ZADD', KEYS[5], h[4], h[1])
+    local units = 0
+    for _, line in ipairs(h[5]) do
+      redis.call('HINCRBY', KEYS[2], line[1] .. ':h', #line[2])
+      units = units + #line[2]
+    end
+    redis.call('HINCRBY', KEYS[6], h[2], units)
+  end
+  redis.call('HSET', KEYS[7], 'seq', 0)
+end
+if not have or version > have then
+  for field, value in pairs(fields) do redis.call('HSET', KEYS[1], field, value) end
+  redis.call('HSET', KEYS[1], 'version', version)
+end
+if have then
+  for _, v in ipairs(variants) do
+    local id, last = v[1], v[3]
+    local before = tonumber(redis.call('HGET', KEYS[2], id .. ':l') or 'x')
+    if not before then
+      redis.call('HSET', KEYS[2], id .. ':q', v[2], id .. ':l', last, id .. ':n', 1, id .. ':h', 0,
+        id .. ':s', 0)
+    elseif last > before then
+      redis.call('HSET', KEYS[2], id .. ':l', last)
+      redis.call('HINCRBY', KEYS[2], id .. ':q', last - before)
+    end
+  end
+end
+if not have then return cmsgpack.pack({ 'LOADED', version }) end
+return cmsgpack.pack({ version > have and 'UPDATED' or 'CURRENT', math.max(version, have) })

@@ -1,0 +1,143 @@
+"""The inventory's use cases: reserve, start, release, commit, expire, extend, load, reduce, figures."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+
+from fairdrop.drivers.sale_scripts import CoalescedScript, SaleScript
+
+from .model import (
+    Committed,
+    CommitOutcome,
+    Expired,
+    Extended,
+    ExtendOutcome,
+    Figures,
+    HoldLoad,
+    Loaded,
+    Reduced,
+    Release,
+    Released,
+    Reservation,
+    Reserved,
+    ReserveRequest,
+    Start,
+    Started,
+    VariantLoad,
+)
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Mapping, Sequence
+
+    from fairdrop.ids import SaleRef
+    from fairdrop.drivers.store import Store
+
+_PACKAGE = "fairdrop.inventory"
+SWEEP_LIMIT = 200
+"""Holds looked at in one run of ``expire``: about 1 ms of the store's time (case 37)."""
+LOOK_AGAIN_MS = 3_000
+"""How long an undecided hold is left to the worker that was told of it."""
+
+
+class Inventory:
+    """The stock of every sale. Calls are coalesced; each raises StoreUnavailable (W14)."""
+
+    def __init__(self, store: Store) -> None:
+        """Load the scripts; nothing is sent yet."""
+        self._reserve: CoalescedScript[ReserveRequest, Reservation] = CoalescedScript(
+            SaleScript(store, _PACKAGE, "reserve", Reserved), lambda reply: reply.outcomes
+        )
+        self._start: CoalescedScript[tuple[str, str], Start] = CoalescedScript(
+            SaleScript(store, _PACKAGE, "start", Started), lambda reply: reply.outcomes
+        )
+        self._release: CoalescedScript[tuple[str, str | None, list[str | int]], Release] = (
+            CoalescedScript(
+                SaleScript(store, _PACKAGE, "release", Released), lambda reply: reply.outcomes
+            )
+        )
+        self._commit: CoalescedScript[str, CommitOutcome] = CoalescedScript(
+            SaleScript(store, _PACKAGE, "commit", Committed),
+            lambda reply: reply.outcomes,
+            max_batch=256,
+        )
+        self._extend: CoalescedScript[tuple[str, int], ExtendOutcome] = CoalescedScript(
+            SaleScript(store, _PACKAGE, "extend", Extended), lambda reply: reply.outcomes
+        )
+        self._expire = SaleScript(store, _PACKAGE, "expire", Expired)
+        self._load = SaleScript(store, _PACKAGE, "load", Loaded)
+        self._reduce = SaleScript(store, _PACKAGE, "reduce", Reduced)
+        self._figures = SaleScript(store, _PACKAGE, "figures", Figures)
+
+    def reserve(self, sale: SaleRef, request: ReserveRequest) -> asyncio.Future[Reservation]:
+        """Check and take, all or nothing, for one admission (H1, H3, H6)."""
+        return self._reserve.submit(sale, request)
+
+    def take_late(
+        self, sale: SaleRef, buyer: str, order: str, quantities: Mapping[str, int]
+    ) -> asyncio.Future[Reservation]:
+        """Take new units for an order whose money came late (O7); idempotent by the order's id."""
+        lines: list[str | int] = [part for line in quantities.items() for part in line]
+        return self._reserve.submit(sale, ReserveRequest(buyer, None, order, "", "", lines))
+
+    def start(self, sale: SaleRef, hold: str, buyer: str) -> asyncio.Future[Start]:
+        """Hand the hold over to its order: from here the order's row decides (H7)."""
+        return self._start.submit(sale, (hold, buyer))
+
+    def release(self, sale: SaleRef, hold: str, buyer: str) -> asyncio.Future[Release]:
+        """Give a buyer's hold back, as long as no checkout has begun (H5)."""
+        return self._release.submit(sale, (hold, buyer, []))
+
+    def free(
+        self, sale: SaleRef, hold: str, lost: list[str | int] | None = None
+    ) -> asyncio.Future[Release]:
+        """Give back the units of a hold whose order's row says that they are free (H7).
+
+        ``lost`` alternates variants and serials which turned out to be another order's (H8).
+        """
+        return self._release.submit(sale, (hold, None, lost or []))
+
+    def commit(self, sale: SaleRef, hold: str) -> asyncio.Future[CommitOutcome]:
+        """What the hold held is sold."""
+        return self._commit.submit(sale, hold)
+
+    def extend(self, sale: SaleRef, hold: str, deadline_ms: int) -> asyncio.Future[ExtendOutcome]:
+        """Follow the order's deadline, which has moved (H4)."""
+        return self._extend.submit(sale, (hold, deadline_ms))
+
+    async def expire(self, sale: SaleRef, *, now_ms: int = 0) -> Expired:
+        """One bounded sweep; safe to run in any number of places at once (H4)."""
+        return await self._expire(sale, [SWEEP_LIMIT, LOOK_AGAIN_MS], now_ms=now_ms)
+
+    async def load(  # noqa: PLR0913 - the whole state of a sale
+        self,
+        sale: SaleRef,
+        version: int,
+        config: Mapping[str, str | int],
+        variants: Sequence[VariantLoad],
+        *,
+        holds: Sequence[HoldLoad] = (),
+        bought: Mapping[str, int] | None = None,
+    ) -> Loaded:
+        """Write a sale into the store, or bring it up to date; repeating it changes nothing."""
+        return await self._load(
+            sale, [version, dict(config), list(variants), list(holds), dict(bought or {})]
+        )
+
+    async def reduce(self, sale: SaleRef, variant: str, units: int) -> Reduced:
+        """Take free units out of sale, never held or sold ones (H9)."""
+        return await self._reduce(sale, [variant, units])
+
+    async def figures(self, sale: SaleRef, variants: Sequence[str]) -> Figures:
+        """The live figures, in one read (H10)."""
+        return await self._figures(sale, list(variants))
+
+
+def fingerprint(body: bytes) -> str:
+    """What tells two requests with one idempotency key apart: the body, in short.
+
+    Text, because msgpack in the store's Lua does not know the type for bytes.
+    """
+    return hashlib.blake2b(body, digest_size=12).hexdigest()

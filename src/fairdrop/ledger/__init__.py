@@ -1,0 +1,16 @@
+"""The books: double entry, insert only, balanced by the database itself (SPEC O10)."""
+
+from .records import Balance, balances, insert_entries
+from .rules import Account, Entry, payment, refund_owed, refund_paid, unearned
+
+__all__ = [
+    "Account",
+    "Balance",
+    "Entry",
+    "balances",
+    "insert_entries",
+    "payment",
+    "refund_owed",
+    "refund_paid",
+    "unearned",
+]

@@ -1,0 +1,35 @@
+"""Payments: the gateway protocol, its types, and the adapter of our sandbox gateway."""
+
+from __future__ import annotations
+
+from .gateway import Gateway, GatewayRefused, GatewayUnavailable
+from .model import (
+    CaptureMode,
+    EventKind,
+    GatewayCharge,
+    GatewayEvent,
+    GatewayRefund,
+    Intent,
+    IntentStatus,
+    Page,
+    PaymentRequest,
+    WebhookRefusal,
+)
+from .sandbox_client import SandboxGateway
+
+__all__ = [
+    "CaptureMode",
+    "EventKind",
+    "Gateway",
+    "GatewayCharge",
+    "GatewayEvent",
+    "GatewayRefund",
+    "GatewayRefused",
+    "GatewayUnavailable",
+    "Intent",
+    "IntentStatus",
+    "Page",
+    "PaymentRequest",
+    "SandboxGateway",
+    "WebhookRefusal",
+]

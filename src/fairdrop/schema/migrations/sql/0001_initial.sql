@@ -1,0 +1,269 @@
+-- Fairdrop's database, as a whole. Migrations lead to exactly this; a test compares the two.
+--
+-- What lives here is what must outlive the store: who bought what, what was paid, what is owed.
+-- Amounts are integers in minor units of the row's currency. Times are UTC.
+
+-- A sale: one drop, with its times, pace, limits and policies (W8, W9, W11, H4, H6, O7, O10).
+CREATE TABLE sales (
+    id               uuid PRIMARY KEY,
+    slug             text NOT NULL UNIQUE CHECK (slug ~ '^[a-z0-9]([a-z0-9-]{0,62}[a-z0-9])?$'),
+    name             text NOT NULL CHECK (length(name) BETWEEN 1 AND 300),
+    description      text NOT NULL DEFAULT '',
+    timezone         text NOT NULL DEFAULT 'UTC',
+    opens_at         timestamptz NOT NULL,
+    closes_at        timestamptz CHECK (closes_at > opens_at),
+    currency         text NOT NULL CHECK (currency ~ '^[A-Z]{3}$'),
+    mode             text NOT NULL DEFAULT 'scheduled'
+        CHECK (mode IN ('scheduled', 'lobby', 'drawing', 'open', 'paused', 'draining', 'closed')),
+    rate_per_s       double precision NOT NULL DEFAULT 50 CHECK (rate_per_s > 0),
+    cap              integer NOT NULL DEFAULT 1000 CHECK (cap > 0),
+    claim_ttl_ms     bigint NOT NULL DEFAULT 60000 CHECK (claim_ttl_ms > 0),
+    lease_ttl_ms     bigint NOT NULL DEFAULT 300000 CHECK (lease_ttl_ms > 0),
+    hold_ttl_ms      bigint NOT NULL DEFAULT 600000 CHECK (hold_ttl_ms > 0),
+    payment_ttl_ms   bigint NOT NULL DEFAULT 300000 CHECK (payment_ttl_ms > 0),
+    order_limit      integer NOT NULL DEFAULT 4 CHECK (order_limit > 0),
+    buyer_limit      integer NOT NULL DEFAULT 4 CHECK (buyer_limit > 0),
+    fee_bps          integer NOT NULL DEFAULT 1000 CHECK (fee_bps BETWEEN 0 AND 10000),
+    accept_late      boolean NOT NULL DEFAULT true,
+    payment_attempts integer NOT NULL DEFAULT 3 CHECK (payment_attempts > 0),
+    gateway          text NOT NULL DEFAULT 'sandbox',
+    -- The epoch that all keys of the sale in the store carry. 0: never loaded.
+    epoch            integer NOT NULL DEFAULT 0 CHECK (epoch >= 0),
+    -- Grows with each change; the store takes over what is newer than what it has.
+    version          integer NOT NULL DEFAULT 1,
+    created_at       timestamptz NOT NULL DEFAULT now(),
+    updated_at       timestamptz NOT NULL DEFAULT now()
+);
+
+-- What is sold. Each variant (a size, a seat category) has its own stock and price.
+CREATE TABLE variants (
+    id          uuid PRIMARY KEY,
+    sale_id     uuid NOT NULL REFERENCES sales,
+    product     text NOT NULL CHECK (length(product) BETWEEN 1 AND 300),
+    name        text NOT NULL CHECK (length(name) BETWEEN 1 AND 300),
+    price_minor bigint NOT NULL CHECK (price_minor >= 0),
+    -- Units on sale now: free, held and sold together.
+    quantity    integer NOT NULL CHECK (quantity >= 0),
+    -- Serials 1..last_serial have been made; it never shrinks, so no serial is made twice.
+    last_serial integer NOT NULL CHECK (last_serial >= quantity),
+    -- Serials taken out of sale by a reduction; they are never sold.
+    retired     integer[] NOT NULL DEFAULT '{}',
+    position    integer NOT NULL DEFAULT 0
+);
+CREATE INDEX variants_by_sale ON variants (sale_id, position);
+
+-- An order: the durable record, from the start of checkout on. Its id is the hold's id.
+--   RESERVED            units held, nothing paid yet; ends at the deadline
+--   PAYMENT_PENDING     the buyer was sent to the gateway; ends at the deadline
+--   CONFIRMED           paid; the units are sold
+--   PAYMENT_FAILED      the gateway declined for good; the units are free
+--   EXPIRED             the deadline passed; the units are free
+--   CANCELLED           the buyer gave up; the units are free
+--   REFUND_PENDING      money is on its way back
+--   REFUNDED            all of it is back
+--   PARTIALLY_REFUNDED  some of it is back; the rest of the order stands
+--   DISPUTED            the buyer's bank has taken the money back for now
+CREATE TABLE orders (
+    id             uuid PRIMARY KEY,
+    sale_id        uuid NOT NULL REFERENCES sales,
+    buyer          text NOT NULL,
+    admission      text,
+    state          text NOT NULL CHECK (state IN ('RESERVED', 'PAYMENT_PENDING', 'CONFIRMED',
+        'PAYMENT_FAILED', 'EXPIRED', 'CANCELLED', 'REFUND_PENDING', 'REFUNDED',
+        'PARTIALLY_REFUNDED', 'DISPUTED')),
+    currency       text NOT NULL,
+    subtotal_minor bigint NOT NULL CHECK (subtotal_minor >= 0),
+    fee_minor      bigint NOT NULL CHECK (fee_minor >= 0),
+    total_minor    bigint NOT NULL CHECK (total_minor = subtotal_minor + fee_minor),
+    -- What the gateway has confirmed to be back. Money that never became revenue counts here too,
+    -- so it may exceed the total when a wrong amount came in and was returned (case 33).
+    refunded_minor bigint NOT NULL DEFAULT 0 CHECK (refunded_minor >= 0),
+    email          text,
+    name           text,
+    deadline       timestamptz NOT NULL,
+    declines       integer NOT NULL DEFAULT 0,
+    created_at     timestamptz NOT NULL DEFAULT now(),
+    updated_at     timestamptz NOT NULL DEFAULT now()
+);
+-- One admission, one order (W13): a failed, expired or cancelled one lets the buyer try again.
+CREATE UNIQUE INDEX orders_one_per_admission ON orders (sale_id, admission)
+    WHERE state IN ('RESERVED', 'PAYMENT_PENDING', 'CONFIRMED');
+-- What the sweeper looks for.
+CREATE INDEX orders_due ON orders (deadline) WHERE state IN ('RESERVED', 'PAYMENT_PENDING');
+CREATE INDEX orders_by_sale ON orders (sale_id, id);
+
+-- What an order asked for, with the price shown, and the serials it has or had.
+CREATE TABLE order_lines (
+    order_id    uuid NOT NULL REFERENCES orders,
+    variant_id  uuid NOT NULL REFERENCES variants,
+    serials     integer[] NOT NULL CHECK (cardinality(serials) > 0),
+    price_minor bigint NOT NULL CHECK (price_minor >= 0),
+    PRIMARY KEY (order_id, variant_id)
+);
+
+-- Each unit that an order has now. The primary key is the last guard against selling a unit
+-- twice (H2, H8): a row is deleted in the transaction that gives the unit back, and only there.
+CREATE TABLE units (
+    variant_id uuid NOT NULL,
+    serial     integer NOT NULL CHECK (serial > 0),
+    order_id   uuid NOT NULL,
+    state      text NOT NULL CHECK (state IN ('HELD', 'SOLD')),
+    PRIMARY KEY (variant_id, serial)
+) WITH (fillfactor = 80);
+
+-- The payment of an order at its gateway: one intent an order, made once (O5).
+--   CREATING   our row is committed, the gateway may or may not have heard
+--   OPEN       the intent exists; the buyer may pay it
+--   SUCCEEDED  money came in
+--   CLOSED     the intent can never bring money any more
+CREATE TABLE payments (
+    order_id      uuid PRIMARY KEY REFERENCES orders,
+    gateway       text NOT NULL,
+    intent_id     text UNIQUE,
+    pay_url       text,
+    state         text NOT NULL CHECK (state IN ('CREATING', 'OPEN', 'SUCCEEDED', 'CLOSED')),
+    amount_minor  bigint NOT NULL CHECK (amount_minor >= 0),
+    currency      text NOT NULL,
+    -- What the gateway says came in; refunds never exceed it (O9).
+    received_minor bigint NOT NULL DEFAULT 0 CHECK (received_minor >= 0),
+    last_decline  text,
+    -- When the reconciler asks the gateway next, in case its webhook never comes (O8).
+    next_check_at timestamptz,
+    checks        integer NOT NULL DEFAULT 0,
+    created_at    timestamptz NOT NULL DEFAULT now()
+);
+CREATE INDEX payments_to_check ON payments (next_check_at) WHERE next_check_at IS NOT NULL;
+
+-- Money to give back, and given back. The id is the idempotency key at the gateway.
+--   PENDING    decided and booked; the gateway has to be told, and told again until it confirms
+--   SUCCEEDED  the gateway has confirmed
+CREATE TABLE refunds (
+    id           uuid PRIMARY KEY,
+    order_id     uuid NOT NULL REFERENCES orders,
+    gateway      text NOT NULL,
+    intent_id    text NOT NULL,
+    amount_minor bigint NOT NULL CHECK (amount_minor > 0),
+    currency     text NOT NULL,
+    reason       text NOT NULL,
+    state        text NOT NULL CHECK (state IN ('PENDING', 'SUCCEEDED')),
+    attempts     integer NOT NULL DEFAULT 0,
+    next_try_at  timestamptz,
+    last_error   text,
+    created_at   timestamptz NOT NULL DEFAULT now()
+);
+CREATE INDEX refunds_due ON refunds (next_try_at) WHERE state = 'PENDING';
+CREATE INDEX refunds_by_order ON refunds (order_id);
+
+-- What gateways told us, stored before they are answered (O6). Settled rows stay, as the proof
+-- that a repeated delivery was seen; the mark is set in the transaction that does the work.
+CREATE TABLE webhook_inbox (
+    id           bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    gateway      text NOT NULL,
+    event_id     text NOT NULL,
+    kind         text NOT NULL,
+    order_id     uuid,
+    intent_id    text NOT NULL,
+    refund_id    text,
+    amount_minor bigint NOT NULL,
+    currency     text NOT NULL,
+    detail       text,
+    received_at  timestamptz NOT NULL DEFAULT now(),
+    -- NULL once settled; an event of an unknown order is put off and tried again.
+    due_at       timestamptz DEFAULT now(),
+    attempts     integer NOT NULL DEFAULT 0,
+    outcome      text,
+    UNIQUE (gateway, event_id)
+);
+CREATE INDEX webhook_inbox_due ON webhook_inbox (due_at, id) WHERE due_at IS NOT NULL;
+
+-- Every step of every order: from, to, cause, time (O2). Insert only.
+CREATE TABLE order_transitions (
+    order_id   uuid NOT NULL,
+    at         timestamptz NOT NULL DEFAULT clock_timestamp(),
+    from_state text,
+    to_state   text NOT NULL,
+    cause      text NOT NULL,
+    PRIMARY KEY (order_id, at, to_state)
+);
+
+-- The ledger: double entry, insert only (O10). A posting is all rows of one (reference, kind):
+-- what happened (kind) to what (an order's or a refund's id). The key makes booking twice impossible.
+--   GATEWAY_CLEARING   what the gateway owes us (debit: it took money; credit: it gave money back)
+--   SALES              revenue
+--   FEES               booking fees
+--   REFUND_LIABILITY   what we owe buyers
+--   GATEWAY_COSTS, DISPUTES
+CREATE TABLE ledger_entries (
+    reference    uuid NOT NULL,
+    kind         text NOT NULL,
+    account      text NOT NULL CHECK (account IN ('GATEWAY_CLEARING', 'SALES', 'FEES',
+        'REFUND_LIABILITY', 'GATEWAY_COSTS', 'DISPUTES')),
+    order_id     uuid NOT NULL,
+    sale_id      uuid NOT NULL,
+    currency     text NOT NULL,
+    debit_minor  bigint NOT NULL CHECK (debit_minor >= 0),
+    credit_minor bigint NOT NULL CHECK (credit_minor >= 0),
+    posted_at    timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (reference, kind, account),
+    CHECK ((debit_minor = 0) <> (credit_minor = 0))
+);
+
+CREATE FUNCTION ledger_refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'the ledger is insert only: % refused', TG_OP USING ERRCODE = 'restrict_violation';
+END $$;
+CREATE TRIGGER ledger_no_change BEFORE UPDATE OR DELETE ON ledger_entries
+    FOR EACH ROW EXECUTE FUNCTION ledger_refuse_change();
+CREATE TRIGGER ledger_no_truncate BEFORE TRUNCATE ON ledger_entries
+    FOR EACH STATEMENT EXECUTE FUNCTION ledger_refuse_change();
+
+-- Each statement must balance every posting it adds to, per currency. A statement that may not
+-- leave a posting out of balance can never lead to a transaction that does; it is checked over all
+-- new rows at once, which a deferred trigger, fired row by row, cannot do.
+CREATE FUNCTION ledger_check_balance() RETURNS trigger LANGUAGE plpgsql AS $$
+DECLARE
+    bad record;
+BEGIN
+    SELECT reference, kind, currency, sum(debit_minor) AS debits, sum(credit_minor) AS credits
+        INTO bad
+        FROM added GROUP BY reference, kind, currency
+        HAVING sum(debit_minor) <> sum(credit_minor) LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION 'posting % % does not balance in %: debits %, credits %',
+            bad.kind, bad.reference, bad.currency, bad.debits, bad.credits
+            USING ERRCODE = 'check_violation';
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER ledger_balances AFTER INSERT ON ledger_entries
+    REFERENCING NEW TABLE AS added
+    FOR EACH STATEMENT EXECUTE FUNCTION ledger_check_balance();
+
+-- Events for the world outside, written in the transaction of the change they tell of (E1). The
+-- columns are those that Debezium's outbox event router expects.
+CREATE TABLE outbox (
+    id            uuid PRIMARY KEY,
+    aggregatetype text NOT NULL,
+    aggregateid   text NOT NULL,
+    type          text NOT NULL,
+    payload       jsonb NOT NULL,
+    created_at    timestamptz NOT NULL DEFAULT now()
+);
+
+-- What operators did (S3, W17).
+CREATE TABLE operator_audit (
+    id      bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    at      timestamptz NOT NULL DEFAULT clock_timestamp(),
+    actor   text NOT NULL,
+    action  text NOT NULL,
+    sale_id uuid,
+    detail  jsonb NOT NULL DEFAULT '{}'
+);
+CREATE INDEX operator_audit_by_sale ON operator_audit (sale_id, id);
+
+-- Rights: nobody, the owner's own role included, may change what was booked or audited.
+REVOKE UPDATE, DELETE, TRUNCATE ON ledger_entries, order_transitions, operator_audit FROM PUBLIC;
+DO $$ BEGIN
+    EXECUTE format('REVOKE UPDATE, DELETE, TRUNCATE ON ledger_entries, order_transitions, operator_audit FROM %I',
+        current_user);
+END $$;

@@ -1,0 +1,113 @@
+"""Settings: from the environment, then from a file, then the defaults below.
+
+Environment variables begin with ``FAIRDROP_``. The file is ``fairdrop.toml`` in the working
+directory, or the one that ``FAIRDROP_CONFIG`` names. Secrets come from these two places only, or
+from a file that a ``*_FILE`` variable names; they are never printed.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, SecretStr, model_validator
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
+
+Milliseconds = Annotated[int, Field(ge=1)]
+
+
+class Settings(BaseSettings):
+    """Everything that can be set. Each field is a variable ``FAIRDROP_<NAME>``."""
+
+    model_config = SettingsConfigDict(env_prefix="FAIRDROP_", extra="forbid", frozen=True)
+
+    data_dir: Path = Field(Path(".fairdrop"), description="Where embedded services keep their data")
+    store_url: str | None = Field(
+        None, description="An external Valkey or Redis; without it an embedded one is started"
+    )
+    database_url: str | None = Field(
+        None, description="An external PostgreSQL; without it an embedded one is started"
+    )
+    host: str = Field("127.0.0.1", description="Address that the web workers listen on")
+    port: int = Field(8000, ge=0, le=65_535, description="Port of the web workers; 0 picks one")
+    web_workers: int = Field(1, ge=1, le=256, description="Web worker processes")
+    public_url: str | None = Field(
+        None, description="How browsers reach the web workers; default: host and port"
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = Field("info")
+
+    admin_key: SecretStr | None = Field(None, description="API key of the control plane")
+    visitor_key: SecretStr | None = Field(None, description="Key that signs visitor tokens")
+    signing_keys: SecretStr | None = Field(
+        None, description="Ed25519 private keys in PEM, newest first, that sign admission tokens"
+    )
+
+    gateway_url: str | None = Field(None, description="Address of the sandbox gateway")
+    gateway_secret_key: SecretStr | None = Field(None)
+    gateway_webhook_secret: SecretStr | None = Field(None)
+
+    tick_interval_ms: Milliseconds = Field(100, description="How often people are called")
+    sweep_interval_ms: Milliseconds = Field(1_000, description="How often deadlines are enforced")
+    settle_interval_ms: Milliseconds = Field(
+        30, description="How often the inbox is looked at while it is empty"
+    )
+    reconcile_interval_ms: Milliseconds = Field(
+        1_000, description="How often payments and refunds that are due are looked for"
+    )
+    payment_check_after_ms: Milliseconds = Field(
+        5_000, description="How long a webhook may take before the gateway is asked"
+    )
+    store_timeout_ms: Milliseconds = Field(
+        800, description="How long the store may take before buyers are told 503"
+    )
+    database_connections: int = Field(8, ge=2, le=200, description="Connections a process keeps")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _secrets_from_files(cls, values: dict[str, Any]) -> dict[str, Any]:
+        for name in SECRETS:
+            path = os.environ.get(f"FAIRDROP_{name.upper()}_FILE")
+            if path and not values.get(name):
+                values[name] = Path(path).read_text("utf-8").strip()
+        return values
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the base class's signature
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - likewise
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """What was passed, then the environment, then the file."""
+        file = Path(os.environ.get("FAIRDROP_CONFIG", "fairdrop.toml"))
+        return (init_settings, env_settings, TomlConfigSettingsSource(settings_cls, file))
+
+    def shown(self) -> dict[str, str]:
+        """The effective settings as text, with secrets hidden."""
+        shown = {}
+        for name, value in self.model_dump().items():
+            if name in SECRETS:
+                shown[name] = "(set)" if value is not None else "(not set)"
+            elif name.endswith("_url") and isinstance(value, str) and "@" in value:
+                scheme, rest = value.split("://", 1)
+                shown[name] = f"{scheme}://(hidden)@{rest.split('@', 1)[1]}"
+            else:
+                shown[name] = "" if value is None else str(value)
+        return shown
+
+
+SECRETS = (
+    "admin_key",
+    "visitor_key",
+    "signing_keys",
+    "gateway_secret_key",
+    "gateway_webhook_secret",
+)

@@ -1,0 +1,23 @@
+"""The waiting room: one line a sale, its pace, and the proof of being admitted (SPEC W)."""
+
+from .model import LeaveOutcome, Line, Mode, Place, Standing, State, Ticked
+from .rules import poll_after_ms, wait_range_s
+from .service import WaitingRoom
+from .tokens import Admission, AdmissionTokens, Refusal, VisitorTokens
+
+__all__ = [
+    "Admission",
+    "AdmissionTokens",
+    "LeaveOutcome",
+    "Line",
+    "Mode",
+    "Place",
+    "Refusal",
+    "Standing",
+    "State",
+    "Ticked",
+    "VisitorTokens",
+    "WaitingRoom",
+    "poll_after_ms",
+    "wait_range_s",
+]

@@ -1,0 +1,55 @@
+-- claim: turn a call into an admission with a lease (W11, W12).
+--
+-- KEYS: cfg line called active missed place adm
+-- ARGV: now_ms (0 = the store's clock), msgpack [[visitor, fresh admission id], ...]
+-- REPLY: msgpack [status, places]; a place is [state, position, rank, deadline_ms, admission, issued_s]
+-- Status:
+--   OK        the places follow, one a visitor, in order
+--   NO_SALE   the store does not hold this sale
+-- States:
+--   ADMITTED      inside; repeated claims give the same admission and the same deadline, never a later one
+--   WAITING       not called yet
+--   MISSED        the claim window is over; joining again gives the old place back
+--   NOT_ENTERED   has no place in this sale
+-- Cost: O(log n) a visitor.
+-- Invariant: a visitor leaves the called set and enters the active set in one step, so
+-- called + active does not change here and the cap holds.
+local now = tonumber(ARGV[1])
+if now == 0 then
+  local time = redis.call('TIME')
+  now = time[1] * 1000 + math.floor(time[2] / 1000)
+end
+local cfg = redis.call('HMGET', KEYS[1], 'mode', 'lease_ttl_ms')
+if not cfg[1] then return cmsgpack.pack({ 'NO_SALE' }) end
+local lease_ttl = tonumber(cfg[2])
+local places = {}
+for i, item in ipairs(cmsgpack.unpack(ARGV[2])) do
+  local visitor, fresh = item[1], item[2]
+  local lease = tonumber(redis.call('ZSCORE', KEYS[4], visitor) or 'x')
+  local claim_by = tonumber(redis.call('ZSCORE', KEYS[3], visitor) or 'x')
+  if lease and lease > now then
+    local id, at = string.match(redis.call('HGET', KEYS[7], visitor), '^(.*):(%d+)$')
+    local pos = tonumber(redis.call('HGET', KEYS[6], visitor) or '0')
+    places[i] = { 'ADMITTED', pos, 0, lease, id, tonumber(at) }
+  elseif claim_by and claim_by > now then
+    local issued = math.floor(now / 1000)
+    redis.call('ZREM', KEYS[3], visitor)
+    redis.call('ZADD', KEYS[4], now + lease_ttl, visitor)
+    redis.call('HSET', KEYS[7], visitor, fresh .. ':' .. issued)
+    local pos = tonumber(redis.call('HGET', KEYS[6], visitor) or '0')
+    places[i] = { 'ADMITTED', pos, 0, now + lease_ttl, fresh, issued }
+  elseif claim_by then
+    places[i] = { 'MISSED', tonumber(redis.call('HGET', KEYS[6], visitor) or '0'), 0 }
+  else
+    local position = redis.call('ZSCORE', KEYS[2], visitor)
+    local missed = redis.call('ZSCORE', KEYS[5], visitor)
+    if position then
+      places[i] = { 'WAITING', tonumber(position), redis.call('ZRANK', KEYS[2], visitor) }
+    elseif missed then
+      places[i] = { 'MISSED', tonumber(missed), 0 }
+    else
+      places[i] = { 'NOT_ENTERED', 0, 0 }
+    end
+  end
+end
+return cmsgpack.pack({ 'OK', places })

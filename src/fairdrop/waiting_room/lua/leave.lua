@@ -1,0 +1,39 @@
+-- leave: end a place, wherever it stands; the place inside is free at once (W9, W13).
+--
+-- KEYS: cfg ctr line called active missed place adm admhold
+-- ARGV: now_ms (unused), msgpack [[visitor, admission or nil, completed], ...]
+--   with an admission id, only that admission is ended (a newer one of the same visitor stays)
+-- REPLY: msgpack [status, outcomes]
+-- Status:
+--   OK        the outcomes follow, one a visitor, in order
+--   NO_SALE   the store does not hold this sale
+-- Outcomes:
+--   LEFT        the place is gone; counted as done when completed, else as left
+--   NOT_THERE   there was no such place; nothing changed
+-- Cost: O(log n) a visitor.
+-- Invariant: each place given out ends exactly once, in left or in done.
+if redis.call('EXISTS', KEYS[1]) == 0 then return cmsgpack.pack({ 'NO_SALE' }) end
+local outcomes = {}
+for i, item in ipairs(cmsgpack.unpack(ARGV[2])) do
+  local visitor, admission, completed = item[1], item[2], item[3]
+  local gone = 0
+  if admission then
+    local held = redis.call('HGET', KEYS[8], visitor)
+    if held and string.match(held, '^(.*):%d+$') == admission then
+      gone = redis.call('ZREM', KEYS[5], visitor)
+    end
+  else
+    gone = redis.call('ZREM', KEYS[3], visitor) + redis.call('ZREM', KEYS[4], visitor)
+      + redis.call('ZREM', KEYS[5], visitor) + redis.call('ZREM', KEYS[6], visitor)
+  end
+  if gone > 0 then
+    redis.call('HDEL', KEYS[7], visitor)
+    redis.call('HDEL', KEYS[8], visitor)
+    redis.call('HDEL', KEYS[9], visitor)
+    redis.call('HINCRBY', KEYS[2], completed and 'done' or 'left', 1)
+    outcomes[i] = 'LEFT'
+  else
+    outcomes[i] = 'NOT_THERE'
+  end
+end
+return cmsgpack.pack({ 'OK', outcomes })

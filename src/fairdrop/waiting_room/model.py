@@ -1,0 +1,87 @@
+"""What the waiting room says: states, places, and the replies of its scripts."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+import msgspec
+
+
+class State(StrEnum):
+    """Where one visitor stands in one sale (W5)."""
+
+    LOBBY = "LOBBY"
+    WAITING = "WAITING"
+    READY = "READY"
+    ADMITTED = "ADMITTED"
+    MISSED = "MISSED"
+    NOT_ENTERED = "NOT_ENTERED"
+    CLOSED = "CLOSED"
+
+
+class Mode(StrEnum):
+    """What a sale does at the moment (W17)."""
+
+    SCHEDULED = "scheduled"
+    LOBBY = "lobby"
+    DRAWING = "drawing"
+    OPEN = "open"
+    PAUSED = "paused"
+    DRAINING = "draining"
+    CLOSED = "closed"
+
+
+class Place(msgspec.Struct, array_like=True, frozen=True):
+    """One visitor's place. ``rank`` is exact and counts the people ahead, from zero."""
+
+    state: State
+    position: int = 0
+    rank: int = 0
+    deadline_ms: int = 0
+    admission: str = ""
+    issued_s: int = 0
+
+
+class Line(msgspec.Struct, array_like=True, frozen=True):
+    """The reply of ``join`` and ``status``: the places of a batch, and the line as a whole."""
+
+    status: str
+    places: list[Place] = []
+    mode: Mode = Mode.SCHEDULED
+    served: int = 0
+    tail: int = 0
+    waiting: int = 0
+    measured_milli: int = 0
+
+
+class Standing(NamedTuple):
+    """One visitor's place, with the line it is in."""
+
+    place: Place
+    line: Line
+
+
+class Ticked(msgspec.Struct, array_like=True, frozen=True):
+    """What one run of ``tick`` did; ``more`` asks for another run at once."""
+
+    status: str
+    called: int = 0
+    missed: int = 0
+    lapsed: int = 0
+    mode: Mode = Mode.SCHEDULED
+    more: bool = False
+
+
+class LeaveOutcome(StrEnum):
+    """What ``leave`` found."""
+
+    LEFT = "LEFT"
+    NOT_THERE = "NOT_THERE"
+
+
+class Left(msgspec.Struct, array_like=True, frozen=True):
+    """The reply of ``leave``."""
+
+    status: str
+    outcomes: list[LeaveOutcome] = []

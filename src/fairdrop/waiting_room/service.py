@@ -1,0 +1,68 @@
+"""The waiting room's use cases: join, status, claim, leave, tick."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fairdrop.drivers.sale_scripts import CoalescedScript, SaleScript
+from fairdrop.ids import new_secret_id
+
+from .model import Left, LeaveOutcome, Line, Place, Standing, Ticked
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from fairdrop.ids import SaleRef
+    from fairdrop.drivers.store import Store
+
+_PACKAGE = "fairdrop.waiting_room"
+TICK_LIMIT = 500
+"""People moved in one run of the script: about 1 ms of the store's time (case 37)."""
+
+
+class WaitingRoom:
+    """The line of every sale. All calls are coalesced; each raises StoreUnavailable (W14)."""
+
+    def __init__(self, store: Store) -> None:
+        """Load the scripts; nothing is sent yet."""
+        self._tick = SaleScript(store, _PACKAGE, "tick", Ticked)
+        self._join: CoalescedScript[str, Standing] = CoalescedScript(
+            SaleScript(store, _PACKAGE, "join", Line), _standings
+        )
+        self._status: CoalescedScript[str, Standing] = CoalescedScript(
+            SaleScript(store, _PACKAGE, "status", Line), _standings
+        )
+        self._claim: CoalescedScript[tuple[str, str], Place] = CoalescedScript(
+            SaleScript(store, _PACKAGE, "claim", Line), lambda line: line.places
+        )
+        self._leave: CoalescedScript[tuple[str, str | None, bool], LeaveOutcome] = CoalescedScript(
+            SaleScript(store, _PACKAGE, "leave", Left), lambda left: left.outcomes
+        )
+
+    def join(self, sale: SaleRef, visitor: str) -> asyncio.Future[Standing]:
+        """One place for the visitor, however often and from wherever they join (W1)."""
+        return self._join.submit(sale, visitor)
+
+    def status(self, sale: SaleRef, visitor: str) -> asyncio.Future[Standing]:
+        """Where the visitor stands; changes nothing (W5)."""
+        return self._status.submit(sale, visitor)
+
+    def claim(self, sale: SaleRef, visitor: str) -> asyncio.Future[Place]:
+        """Turn the visitor's call into an admission; a repeated claim gives the same one (W11)."""
+        return self._claim.submit(sale, (visitor, new_secret_id()))
+
+    def leave(self, sale: SaleRef, visitor: str) -> asyncio.Future[LeaveOutcome]:
+        """Give the visitor's place up, wherever it is; a place inside is free at once (W9)."""
+        return self._leave.submit(sale, (visitor, None, False))
+
+    def complete(self, sale: SaleRef, visitor: str, admission: str) -> asyncio.Future[LeaveOutcome]:
+        """End the admission whose order is confirmed: the token is dead at once (W13)."""
+        return self._leave.submit(sale, (visitor, admission, True))
+
+    async def tick(self, sale: SaleRef, *, now_ms: int = 0) -> Ticked:
+        """One bounded step of the line; safe to run in any number of places at once (W8)."""
+        return await self._tick(sale, [TICK_LIMIT], now_ms=now_ms)
+
+
+def _standings(line: Line) -> list[Standing]:
+    return [Standing(place, line) for place in line.places]

@@ -1,0 +1,1 @@
+"""Everything over HTTP: the data plane for buyers, the control plane for operators, the pages."""

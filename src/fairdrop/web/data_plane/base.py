@@ -1,0 +1,184 @@
+"""What all endpoints of the data plane share: who asks, for which sale, and how errors are told."""
+
+from __future__ import annotations
+
+import functools
+import re
+from http.cookies import CookieError, SimpleCookie
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import structlog
+
+from fairdrop.drivers.sale_scripts import SaleNotLoaded
+from fairdrop.errors import DatabaseUnavailable, Overloaded, StoreUnavailable
+from fairdrop.payments import GatewayRefused, GatewayUnavailable
+from fairdrop.web.wire import Problem, send_problem, unavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from fairdrop.app import Parts
+    from fairdrop.catalog import Sale
+    from fairdrop.web.wire import Receive, Scope, Send
+
+    Handler = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+_log = structlog.get_logger(__name__)
+
+VISITOR_COOKIE = "fairdrop_visitor"
+_COOKIE_PREFIX = VISITOR_COOKIE.encode() + b"="
+_KEY = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+class Endpoint:
+    """A handler as a plain ASGI application, with every known failure told as a problem document.
+
+    Starlette's router calls classes' instances directly, without making a Request or a Response.
+    """
+
+    __slots__ = ("_handler", "_parts")
+
+    def __init__(self, parts: Parts, handler: Handler) -> None:
+        """Wrap the handler."""
+        self._parts = parts
+        self._handler = handler
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request."""
+        try:
+            await self._handler(scope, receive, send)
+        except Problem as problem:
+            await send_problem(send, problem)
+        except SaleNotLoaded:
+            # The store has been emptied or is being filled: look up the sale's epoch anew.
+            self._parts.catalog.forget(scope["path_params"].get("sale", ""))
+            await send_problem(
+                send, unavailable("store_unavailable", "The line is being restored. Try again.")
+            )
+        except StoreUnavailable as error:
+            _log.warning("store_unavailable", error=str(error))
+            await send_problem(
+                send,
+                unavailable("store_unavailable", "The line does not answer. Your place is safe."),
+            )
+        except DatabaseUnavailable as error:
+            _log.warning("database_unavailable", error=str(error))
+            await send_problem(
+                send,
+                unavailable("database_unavailable", "Orders do not answer at the moment. Try again."),
+            )
+        except Overloaded as error:
+            await send_problem(
+                send,
+                unavailable("overloaded", "Too many requests at once.", error.retry_after_s),
+            )
+        except GatewayUnavailable as error:
+            _log.warning("gateway_unavailable", error=str(error))
+            await send_problem(
+                send,
+                unavailable(
+                    "gateway_unavailable",
+                    "The payment service does not answer. Nothing was charged; try again.",
+                    2,
+                ),
+            )
+        except GatewayRefused as error:
+            _log.error("gateway_refused", code=error.code, status=error.status)
+            await send_problem(
+                send,
+                Problem(502, "gateway_refused", "The payment service refused this payment."),
+            )
+
+
+def headers_of(scope: Scope) -> dict[bytes, bytes]:
+    """The request's headers by lower-case name; of repeated ones, the last."""
+    return dict(scope["headers"])
+
+
+def visitor_of(parts: Parts, headers: Mapping[bytes, bytes]) -> str | None:
+    """The visitor who asks, by bearer token or cookie; None without either.
+
+    Raises Problem 401 for a token that we never gave out.
+    """
+    token = _bearer(headers) or _cookie(headers)
+    if token is None:
+        return None
+    visitor = parts.visitors.visitor(token)
+    if visitor is None:
+        raise Problem(
+            401, "visitor_unknown", "The visitor token is not one of ours. Join without it."
+        )
+    return visitor
+
+
+def required_visitor(parts: Parts, headers: Mapping[bytes, bytes]) -> str:
+    """The visitor who asks. Raises Problem 401 when nobody is named."""
+    visitor = visitor_of(parts, headers)
+    if visitor is None:
+        raise Problem(
+            401,
+            "visitor_required",
+            "Say who you are with the visitor token that joining the sale gave you.",
+        )
+    return visitor
+
+
+def _bearer(headers: Mapping[bytes, bytes]) -> str | None:
+    value = headers.get(b"authorization")
+    if value is None:
+        return None
+    scheme, _, token = value.partition(b" ")
+    if scheme.lower() != b"bearer":
+        return None
+    return token.decode("latin-1")
+
+
+def _cookie(headers: Mapping[bytes, bytes]) -> str | None:
+    value = headers.get(b"cookie")
+    if value is None or VISITOR_COOKIE.encode() not in value:
+        return None
+    if value.startswith(_COOKIE_PREFIX) and b";" not in value:
+        return value[len(_COOKIE_PREFIX) :].decode("latin-1")
+    try:
+        morsel = SimpleCookie(value.decode("latin-1")).get(VISITOR_COOKIE)
+    except CookieError:
+        return None
+    return morsel.value if morsel is not None else None
+
+
+async def sale_of(parts: Parts, scope: Scope) -> Sale:
+    """The sale that the path names, by id or slug. Raises Problem 404."""
+    name: str = scope["path_params"]["sale"]
+    sale = parts.catalog.known(name) or await parts.catalog.sale(name)
+    if sale is None:
+        raise Problem(404, "no_such_sale", "There is no sale of this name.")
+    return sale
+
+
+def idempotency_key(headers: Mapping[bytes, bytes]) -> str:
+    """The request's Idempotency-Key (H3). Raises Problem 400 when it is missing or malformed."""
+    key = headers.get(b"idempotency-key", b"").decode("latin-1").strip('"')
+    if _KEY.fullmatch(key) is None:
+        raise Problem(
+            400,
+            "idempotency_key_required",
+            "Send an Idempotency-Key of 1 to 64 letters, digits, - or _, and the same one when you"
+            " repeat the request.",
+        )
+    return key
+
+
+def decode(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:
+    """The body as the decoder's type. Raises Problem 400 (not JSON) or 422 (not what we take)."""
+    try:
+        return decoder.decode(body)
+    except msgspec.ValidationError as error:
+        raise Problem(422, "invalid_request", f"{error}.") from None
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise Problem(400, "malformed_json", "The body is not a JSON document.") from None
+
+
+def endpoint(parts: Parts, handler: Callable[..., Awaitable[None]], *args: Any) -> Endpoint:
+    """The handler with its first arguments filled in, as an ASGI application."""
+    return Endpoint(parts, functools.partial(handler, parts, *args))

@@ -1,0 +1,153 @@
+"""The documents of the data plane: what buyers send and what they get."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+Text = Annotated[str, msgspec.Meta(max_length=300)]
+Identifier = Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
+
+
+class StatusDocument(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Where a visitor stands (W5)."""
+
+    state: str
+    position: int
+    rank: int
+    total_waiting: int
+    served: int
+    poll_after_ms: int
+    mode: str
+    wait_s: tuple[int, int] | None = None
+    claim_by_ms: int | None = None
+    token: str | None = None
+    token_expires_ms: int | None = None
+    visitor: str | None = None
+    visitor_token: str | None = None
+
+
+class WantedLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a buyer asks for; the price is ours to know."""
+
+    variant: Identifier
+    quantity: Annotated[int, msgspec.Meta(ge=1, le=1000)]
+
+
+class ReservationRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The body of a reservation."""
+
+    lines: Annotated[list[WantedLine], msgspec.Meta(min_length=1, max_length=20)]
+
+
+class ReservedLine(msgspec.Struct, frozen=True):
+    """What is held of one variant."""
+
+    variant: str
+    quantity: int
+    serials: list[int]
+    price_minor: int
+
+
+class ReservationDocument(msgspec.Struct, frozen=True):
+    """Units held for a buyer until the deadline, with the price that will be charged."""
+
+    id: str
+    state: str
+    deadline_ms: int
+    lines: list[ReservedLine]
+    subtotal_minor: int
+    fee_minor: int
+    total_minor: int
+    currency: str
+
+
+class OrderRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The body of a checkout's start."""
+
+    reservation: Identifier
+    email: Annotated[str, msgspec.Meta(max_length=254, pattern=r"^[^@\s]+@[^@\s]+$")] | None = None
+    name: Text | None = None
+
+
+class OrderLineDocument(msgspec.Struct, frozen=True):
+    """What an order has of one variant."""
+
+    variant: str
+    product: str
+    name: str
+    quantity: int
+    serials: list[int]
+    price_minor: int
+
+
+class PaymentDocument(msgspec.Struct, frozen=True):
+    """How the order is paid."""
+
+    url: str | None
+    state: str
+    declines: int
+    attempts_left: int
+    last_decline: str | None
+
+
+class OrderDocument(msgspec.Struct, frozen=True):
+    """An order, as its buyer sees it."""
+
+    id: str
+    sale: str
+    state: str
+    currency: str
+    currency_exponent: int
+    subtotal_minor: int
+    fee_minor: int
+    total_minor: int
+    refunded_minor: int
+    deadline_ms: int
+    server_time_ms: int
+    lines: list[OrderLineDocument]
+    payment: PaymentDocument | None
+    email: str | None
+    name: str | None
+
+
+class VariantDocument(msgspec.Struct, frozen=True):
+    """A variant with its live stock: ``free + held + sold = total``."""
+
+    id: str
+    product: str
+    name: str
+    price_minor: int
+    total: int
+    held: int
+    sold: int
+    free: int
+
+
+class PublicDocument(msgspec.Struct, frozen=True):
+    """What everybody may know of a sale; one document for all (W6)."""
+
+    id: str
+    slug: str
+    name: str
+    description: str
+    timezone: str
+    opens_at: str
+    closes_at: str | None
+    mode: str
+    currency: str
+    currency_exponent: int
+    fee_bps: int
+    order_limit: int
+    buyer_limit: int
+    hold_ttl_ms: int
+    served: int
+    tail: int
+    waiting: int
+    called: int
+    inside: int
+    rate_per_s: float
+    measured_rate_per_s: float
+    server_time_ms: int
+    variants: list[VariantDocument]

@@ -1,0 +1,140 @@
+"""Endpoints of reservations: take units, look, give them back (H1 to H6)."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from fairdrop.ids import is_uuid, new_id
+from fairdrop.inventory import ReleaseOutcome, ReserveOutcome, ReserveRequest, fingerprint
+from fairdrop.money import fee_minor
+from fairdrop.waiting_room import Refusal
+from fairdrop.web.wire import Problem, encode, read_body, send_json
+
+from .base import decode, headers_of, idempotency_key, required_visitor, sale_of
+from .documents import ReservationDocument, ReservationRequest, ReservedLine
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from fairdrop.app import Parts
+    from fairdrop.catalog import Sale
+    from fairdrop.inventory import Reservation
+    from fairdrop.waiting_room import Admission
+    from fairdrop.web.wire import Receive, Scope, Send
+
+_REQUEST = msgspec.json.Decoder(ReservationRequest)
+
+_TOKEN_PROBLEMS = {
+    Refusal.REQUIRED: (401, "Show the admission token that entering the sale gave you."),
+    Refusal.FORGED: (403, "The admission token is not one of ours."),
+    Refusal.EXPIRED: (403, "The time inside is over. Join the line again."),
+    Refusal.OTHER_SALE: (403, "The admission token is for another sale."),
+    Refusal.OTHER_BUYER: (403, "The admission token is somebody else's."),
+    Refusal.REVOKED: (403, "The admission has ended: it was used, given up, or its time is over."),
+}
+_REFUSALS = {
+    ReserveOutcome.SOLD_OUT: (409, "sold_out", "There are not enough units left."),
+    ReserveOutcome.BUYER_LIMIT: (409, "buyer_limit", "That is more than one buyer may have."),
+    ReserveOutcome.ORDER_LIMIT: (422, "order_limit", "That is more than one order may have."),
+    ReserveOutcome.UNKNOWN_VARIANT: (422, "unknown_variant", "This sale has no such variant."),
+    ReserveOutcome.SALE_CLOSED: (409, "sale_closed", "The sale is not selling."),
+    ReserveOutcome.KEY_REUSED: (
+        422,
+        "idempotency_key_reused",
+        "This Idempotency-Key came with another request before.",
+    ),
+}
+
+
+async def reserve(parts: Parts, scope: Scope, receive: Receive, send: Send) -> None:
+    """POST /v1/sales/{sale}/reservations."""
+    headers = headers_of(scope)
+    visitor = required_visitor(parts, headers)
+    sale = await sale_of(parts, scope)
+    admission = _admission(parts, sale, visitor, headers)
+    key = idempotency_key(headers)
+    body = await read_body(receive)
+    wanted: ReservationRequest = decode(_REQUEST, body)
+    lines: list[str | int] = []
+    for line in wanted.lines:
+        lines += (line.variant, line.quantity)
+    answer = await parts.inventory.reserve(
+        sale.ref, ReserveRequest(visitor, admission.jti, new_id(), key, fingerprint(body), lines)
+    )
+    outcome = answer.outcome
+    if outcome is ReserveOutcome.RESERVED or outcome is ReserveOutcome.REPLAYED:
+        await send_json(send, encode(_document(sale, answer)), 201)
+        return
+    raise _refused(answer)
+
+
+async def release(parts: Parts, scope: Scope, _receive: Receive, send: Send) -> None:
+    """DELETE /v1/sales/{sale}/reservations/{reservation}."""
+    visitor = required_visitor(parts, headers_of(scope))
+    sale = await sale_of(parts, scope)
+    hold = scope["path_params"]["reservation"]
+    if not is_uuid(hold):
+        raise Problem(404, "no_reservation", "There is no such reservation.")
+    answer = await parts.inventory.release(sale.ref, hold, visitor)
+    if answer.outcome is ReleaseOutcome.ORDER_STARTED:
+        raise Problem(409, "order_started", "Checkout has begun: cancel the order instead.")
+    await send_json(send, encode({"released": answer.units}))
+
+
+def _admission(
+    parts: Parts, sale: Sale, visitor: str, headers: Mapping[bytes, bytes]
+) -> Admission:
+    token = headers.get(b"fairdrop-admission", b"").decode("latin-1")
+    verified = parts.admissions.verify(token, sale=sale.id, buyer=visitor, now_s=time.time())
+    if isinstance(verified, Refusal):
+        raise _token_problem(verified)
+    return verified
+
+
+def _token_problem(refusal: Refusal) -> Problem:
+    status, detail = _TOKEN_PROBLEMS[refusal]
+    return Problem(status, refusal, detail)
+
+
+def _refused(answer: Reservation) -> Problem:
+    outcome = answer.outcome
+    if outcome in (ReserveOutcome.NOT_ADMITTED, ReserveOutcome.OTHER_ADMISSION):
+        return _token_problem(Refusal.REVOKED)
+    if outcome is ReserveOutcome.ALREADY_RESERVED:
+        return Problem(
+            409,
+            "already_reserved",
+            "This admission holds units already: check out, or give them back first.",
+            reservation=answer.hold,
+            deadline_ms=answer.deadline_ms,
+        )
+    status, code, detail = _REFUSALS[outcome]
+    if answer.detail:
+        return Problem(status, code, detail, variant=answer.detail)
+    return Problem(status, code, detail)
+
+
+def _document(sale: Sale, answer: Reservation) -> ReservationDocument:
+    lines = []
+    subtotal = 0
+    for variant_id, serials in answer.lines:
+        variant = sale.variant(variant_id)
+        if variant is None:
+            # Held, and sold under a price that this process has yet to read: asking again shows it.
+            raise Problem(503, "price_unknown", "Ask again.", headers=((b"retry-after", b"1"),))
+        lines.append(ReservedLine(variant_id, len(serials), serials, variant.price_minor))
+        subtotal += variant.price_minor * len(serials)
+    fee = fee_minor(subtotal, sale.fee_bps)
+    return ReservationDocument(
+        id=str(answer.hold),
+        state="RESERVED",
+        deadline_ms=answer.deadline_ms,
+        lines=lines,
+        subtotal_minor=subtotal,
+        fee_minor=fee,
+        total_minor=subtotal + fee,
+        currency=sale.currency,
+    )

@@ -1,0 +1,111 @@
+"""The live figures of sales: one read of the store a tick, however many people look (W6, W7)."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from typing import TYPE_CHECKING, NamedTuple
+
+from fairdrop.money import exponent
+
+from .data_plane.documents import PublicDocument, VariantDocument
+from .wire import encode
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from fairdrop.catalog import Sale
+    from fairdrop.ids import SaleRef
+    from fairdrop.inventory import Figures, Inventory
+
+TICK_S = 0.25
+"""How old figures may be: well below the second in which everybody must see a change (H10)."""
+
+
+class LiveDocument(NamedTuple):
+    """The public document, ready to send, and its entity tag."""
+
+    body: bytes
+    etag: bytes
+
+
+class Live:
+    """Figures and public documents, remembered for a tick; one read at a time for each sale."""
+
+    def __init__(self, inventory: Inventory) -> None:
+        """Start with nothing remembered."""
+        self._inventory = inventory
+        self._documents: dict[SaleRef, tuple[float, int, LiveDocument]] = {}
+        self._reading: dict[SaleRef, asyncio.Task[Figures]] = {}
+
+    async def figures(self, sale: Sale) -> Figures:
+        """The sale's figures now. Raises StoreUnavailable."""
+        task = self._reading.get(sale.ref)
+        if task is None:
+            variants = [variant.id for variant in sale.variants]
+            task = asyncio.get_running_loop().create_task(
+                self._inventory.figures(sale.ref, variants)
+            )
+            self._reading[sale.ref] = task
+            task.add_done_callback(lambda _: self._reading.pop(sale.ref, None))
+        return await asyncio.shield(task)
+
+    async def document(self, sale: Sale) -> LiveDocument:
+        """The sale's public document, at most a tick old. Raises StoreUnavailable."""
+        known = self._documents.get(sale.ref)
+        if known is not None and known[0] > time.monotonic() and known[1] == sale.version:
+            return known[2]
+        document = _public(sale, await self.figures(sale))
+        body = encode(document)
+        etag = b'"' + hashlib.blake2b(body, digest_size=12).hexdigest().encode() + b'"'
+        live = LiveDocument(body, etag)
+        if len(self._documents) > 1_000:  # noqa: PLR2004 - far more sales than run at one time
+            self._documents.clear()
+        self._documents[sale.ref] = (time.monotonic() + TICK_S, sale.version, live)
+        return live
+
+
+def rfc3339(moment: datetime) -> str:
+    """A moment in UTC as JSON carries it."""
+    return moment.isoformat().replace("+00:00", "Z")
+
+
+def _public(sale: Sale, figures: Figures) -> PublicDocument:
+    return PublicDocument(
+        id=sale.id,
+        slug=sale.slug,
+        name=sale.name,
+        description=sale.description,
+        timezone=sale.timezone,
+        opens_at=rfc3339(sale.opens_at),
+        closes_at=rfc3339(sale.closes_at) if sale.closes_at else None,
+        mode=figures.mode,
+        currency=sale.currency,
+        currency_exponent=exponent(sale.currency),
+        fee_bps=sale.fee_bps,
+        order_limit=sale.order_limit,
+        buyer_limit=sale.buyer_limit,
+        hold_ttl_ms=sale.hold_ttl_ms,
+        served=figures.served,
+        tail=figures.tail,
+        waiting=figures.waiting,
+        called=figures.called,
+        inside=figures.called + figures.active,
+        rate_per_s=figures.rate_milli / 1_000,
+        measured_rate_per_s=figures.measured_milli / 1_000,
+        server_time_ms=figures.now_ms,
+        variants=[
+            VariantDocument(
+                id=variant.id,
+                product=variant.product,
+                name=variant.name,
+                price_minor=variant.price_minor,
+                total=stock.quantity,
+                held=stock.held,
+                sold=stock.sold,
+                free=stock.free,
+            )
+            for variant, stock in zip(sale.variants, figures.variants, strict=True)
+        ],
+    )

@@ -1,0 +1,57 @@
+"""The headers that every page and every asset carries, and what they keep out.
+
+The policy allows nothing that is not ours: no inline script or style, no other address, no frame
+around us, no string turned into markup. Its ``form-action`` stays on this site; the way to the
+payment page is a plain navigation, which a policy does not govern.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+Header = tuple[bytes, bytes]
+
+_POLICY: Final = {
+    "default-src": "'none'",
+    "script-src": "'self'",
+    "style-src": "'self'",
+    "img-src": "'self'",
+    "connect-src": "'self'",
+    "form-action": "'self'",
+    "base-uri": "'none'",
+    "frame-ancestors": "'none'",
+    "require-trusted-types-for": "'script'",
+    "trusted-types": "'none'",
+}
+
+CONTENT_SECURITY_POLICY: Final = "; ".join(f"{name} {value}" for name, value in _POLICY.items())
+
+PAGE_CACHE: Final = "public, max-age=300"
+"""A page may be up to five minutes old: it holds no figure, only the places for them (S9)."""
+ASSET_CACHE: Final = "public, max-age=31536000, immutable"
+"""An asset's address names its content, so it never changes."""
+STRAY_CACHE: Final = "no-store"
+"""For an asset asked for by another release's address: answered, but kept by no cache."""
+
+_EVERYWHERE: Final[tuple[Header, ...]] = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+)
+_ON_PAGES: Final[tuple[Header, ...]] = (
+    (b"content-security-policy", CONTENT_SECURITY_POLICY.encode()),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"permissions-policy", b"camera=(), geolocation=(), microphone=(), payment=()"),
+    # An order's address is nobody else's business, the payment page's included.
+    (b"referrer-policy", b"same-origin"),
+)
+
+
+def page_headers() -> tuple[Header, ...]:
+    """What a page is sent with, besides its type, length and tag."""
+    return (*_EVERYWHERE, *_ON_PAGES, (b"cache-control", PAGE_CACHE.encode()))
+
+
+def asset_headers(*, stray: bool) -> tuple[Header, ...]:
+    """What an asset is sent with; ``stray`` when the address was not this release's."""
+    cache = STRAY_CACHE if stray else ASSET_CACHE
+    return (*_EVERYWHERE, (b"cache-control", cache.encode()))

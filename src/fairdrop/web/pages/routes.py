@@ -1,0 +1,57 @@
+"""Which page answers where. Every page is made once, here, and is the same for everybody."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.routing import Mount, Route
+
+from .assets import Assets
+from .documents import Document
+from .headers import page_headers
+
+_WEB: Final = Path(__file__).parents[1]
+_PAGES: Final = {
+    "/": "sales",
+    "/s/{sale}": "sale",
+    "/orders/{order}": "order",
+    "/console": "console",
+}
+"""Address → the template and the script of that name. What the braces stand for is read by the
+script, never by the template: nothing of a request reaches a page."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shop:
+    """What an operator may change about the pages."""
+
+    name: str = "Fairdrop"
+
+
+def routes(shop: Shop | None = None) -> list[Route | Mount]:
+    """The pages and their assets. Needs no database and no store; reads the files once."""
+    assets = Assets(_WEB / "static")
+    templates = Environment(
+        loader=FileSystemLoader(_WEB / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    templates.globals["asset"] = assets.url
+    found: list[Route | Mount] = [
+        Route(Assets.ROUTE, assets, methods=["GET"], name="asset", include_in_schema=False)
+    ]
+    for path, name in _PAGES.items():
+        modules = [assets.url(module) for module in assets.modules(f"js/{name}.js")]
+        html = templates.get_template(f"{name}.html").render(shop=shop or Shop(), modules=modules)
+        page = Document.of(
+            html.encode(), media_type="text/html; charset=utf-8", headers=page_headers()
+        )
+        found.append(
+            Route(path, page, methods=["GET"], name=f"{name}_page", include_in_schema=False)
+        )
+    return found

@@ -1,0 +1,37 @@
+/**
+ * The server's time, as well as this browser can know it. Deadlines are the server's, and many a
+ * phone's clock is minutes off, so no countdown here ever asks the phone's clock.
+ *
+ * An answer that carries `server_time_ms` was written at that moment or was kept by a cache since,
+ * so the server's time on arrival is that much or more: each answer gives a lower bound, and the
+ * highest bound seen is the best one (off by less than the fastest answer's way here). Being a
+ * bound against a clock that only runs forward, it also mends itself after the device slept.
+ */
+
+let ahead_ms = -Infinity;
+
+/**
+ * Takes the time an answer carried into account.
+ *
+ * @param {number} serverTimeMs  Milliseconds since the Unix epoch, by the server.
+ */
+export function observe(serverTimeMs) {
+  ahead_ms = Math.max(ahead_ms, serverTimeMs - performance.now());
+}
+
+/** The server's time in milliseconds since the Unix epoch; the device's until an answer came. */
+export function serverNow() {
+  return ahead_ms === -Infinity ? Date.now() : performance.now() + ahead_ms;
+}
+
+/**
+ * A moment of the API in milliseconds: it may be a number or an RFC 3339 text.
+ *
+ * @param {number|string|null|undefined} moment
+ * @returns {number|null}
+ */
+export function asMs(moment) {
+  if (moment === null || moment === undefined || moment === "") return null;
+  const ms = typeof moment === "number" ? moment : Date.parse(moment);
+  return Number.isFinite(ms) ? ms : null;
+}

@@ -1,0 +1,124 @@
+"""Reading requests and sending answers as plain ASGI, with as little work a request as there can be."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, MutableMapping
+
+    Scope = MutableMapping[str, Any]
+    Message = MutableMapping[str, Any]
+    Receive = Callable[[], Awaitable[Message]]
+    Send = Callable[[Message], Awaitable[None]]
+    Header = tuple[bytes, bytes]
+
+BODY_LIMIT = 16_384
+"""Bytes that a request of the data plane may have; a checkout needs a few hundred."""
+PROBLEM_TYPE = "https://fairdrop.dev/problems/"
+
+_JSON: Header = (b"content-type", b"application/json")
+_PROBLEM: Header = (b"content-type", b"application/problem+json")
+_NO_STORE: Header = (b"cache-control", b"no-store")
+encode = msgspec.json.Encoder().encode
+
+
+class Problem(Exception):  # noqa: N818 - an answer (RFC 9457), not an error of ours
+    """An answer that says what is wrong and what to do; raised anywhere below an endpoint."""
+
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        detail: str,
+        *,
+        headers: tuple[Header, ...] = (),
+        **extra: Any,
+    ) -> None:
+        """``code`` is for programs, ``detail`` for people; ``extra`` members are added as they are."""
+        super().__init__(code)
+        self.status = status
+        self.code = code
+        self.detail = detail
+        self.headers = headers
+        self.extra = extra
+
+    def body(self) -> bytes:
+        """The problem document."""
+        return encode(
+            {
+                "type": PROBLEM_TYPE + self.code,
+                "title": HTTPStatus(self.status).phrase,
+                "status": self.status,
+                "code": self.code,
+                "detail": self.detail,
+                **self.extra,
+            }
+        )
+
+
+async def send_json(
+    send: Send, body: bytes, status: int = 200, headers: tuple[Header, ...] = ()
+) -> None:
+    """Send a JSON body that no cache may keep."""
+    await send(
+        {
+            "type": "http.response.start",
+            "status": status,
+            "headers": [_JSON, _NO_STORE, (b"content-length", b"%d" % len(body)), *headers],
+        }
+    )
+    await send({"type": "http.response.body", "body": body})
+
+
+async def send_raw(send: Send, status: int, headers: list[Header], body: bytes = b"") -> None:
+    """Send an answer with exactly these headers (and its length)."""
+    await send(
+        {
+            "type": "http.response.start",
+            "status": status,
+            "headers": [*headers, (b"content-length", b"%d" % len(body))],
+        }
+    )
+    await send({"type": "http.response.body", "body": body})
+
+
+async def send_problem(send: Send, problem: Problem) -> None:
+    """Send a problem document."""
+    body = problem.body()
+    await send_raw(send, problem.status, [_PROBLEM, _NO_STORE, *problem.headers], body)
+
+
+async def read_body(receive: Receive, limit: int = BODY_LIMIT) -> bytes:
+    """The whole body. Raises Problem 413 as soon as more than ``limit`` bytes have come."""
+    message = await receive()
+    body: bytes = message.get("body", b"")
+    if not message.get("more_body"):
+        if len(body) > limit:
+            raise too_large(limit)
+        return body
+    parts, size = [body], len(body)
+    while message.get("more_body"):
+        if size > limit:
+            raise too_large(limit)
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise Problem(400, "body_incomplete", "The connection ended before the body did.")
+        parts.append(message.get("body", b""))
+        size += len(parts[-1])
+    if size > limit:
+        raise too_large(limit)
+    return b"".join(parts)
+
+
+def too_large(limit: int) -> Problem:
+    """The problem of a body beyond the limit."""
+    return Problem(413, "body_too_large", f"Send at most {limit} bytes.")
+
+
+def unavailable(code: str, detail: str, retry_after_s: int = 1) -> Problem:
+    """The problem of a part that does not answer: nothing was promised, come back soon (W14)."""
+    return Problem(503, code, detail, headers=((b"retry-after", b"%d" % retry_after_s),))

@@ -1,0 +1,102 @@
+"""The background worker: everything that happens without a buyer asking for it.
+
+Each loop is safe to run in any number of workers at once: a script or a row lock decides. A loop
+that meets a part that is away logs it, waits a moment and goes on; nothing it does is lost by
+doing it later.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import structlog
+
+from fairdrop.checkout.settle import BATCH
+from fairdrop.errors import FairdropError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from fairdrop.app import Parts
+    from fairdrop.catalog import Sale
+
+_log = structlog.get_logger(__name__)
+
+PAUSE_AFTER_ERROR_S = 0.5
+SALES_INTERVAL_S = 0.5
+
+
+class Worker:
+    """Runs the loops of one worker process."""
+
+    def __init__(self, parts: Parts) -> None:
+        """Take the parts; nothing runs yet."""
+        self._parts = parts
+        self._sales: dict[str, Sale] = {}
+        self._errors: dict[str, int] = {}
+
+    async def run(self) -> None:
+        """Run until cancelled."""
+        settings = self._parts.settings
+        loops: list[tuple[str, Callable[[], Awaitable[float]]]] = [
+            ("sales", self._keep_loaded),
+            ("tick", lambda: self._tick(settings.tick_interval_ms / 1_000)),
+            ("settle", lambda: self._settle(settings.settle_interval_ms / 1_000)),
+            ("sweep", lambda: self._sweep(settings.sweep_interval_ms / 1_000)),
+            ("reconcile", lambda: self._reconcile(settings.reconcile_interval_ms / 1_000)),
+        ]
+        async with asyncio.TaskGroup() as group:
+            for name, step in loops:
+                group.create_task(self._loop(name, step), name=name)
+
+    async def _loop(self, name: str, step: Callable[[], Awaitable[float]]) -> None:
+        """Repeat the step; it says how long to wait until the next time."""
+        while True:
+            try:
+                pause = await step()
+                if self._errors.pop(name, 0):
+                    _log.info("loop_recovered", loop=name)
+            except FairdropError as error:
+                self._errors[name] = self._errors.get(name, 0) + 1
+                if self._errors[name] == 1:
+                    _log.warning("loop_waits", loop=name, error=str(error))
+                pause = PAUSE_AFTER_ERROR_S
+            except Exception:
+                # A bug in one step must not stop the others, nor this one for other sales.
+                _log.exception("loop_failed", loop=name)
+                pause = PAUSE_AFTER_ERROR_S
+            await asyncio.sleep(pause)
+
+    async def _keep_loaded(self) -> float:
+        sales = {}
+        for sale in await self._parts.catalog.running():
+            sales[sale.id] = await self._parts.loader.keep_loaded(sale)
+        self._sales = sales
+        return SALES_INTERVAL_S
+
+    async def _tick(self, interval_s: float) -> float:
+        for sale in list(self._sales.values()):
+            ticked = await self._parts.waiting_room.tick(sale.ref)
+            while ticked.more:
+                ticked = await self._parts.waiting_room.tick(sale.ref)
+            if ticked.mode != sale.mode:
+                await self._parts.catalog.note_mode(sale, ticked.mode)
+        return interval_s
+
+    async def _settle(self, interval_s: float) -> float:
+        settled = await self._parts.settlement.settle()
+        return 0.0 if settled == BATCH else interval_s
+
+    async def _sweep(self, interval_s: float) -> float:
+        await self._parts.sweeper.sweep_orders(
+            {sale.id: sale.epoch for sale in self._sales.values()}
+        )
+        for sale in list(self._sales.values()):
+            await self._parts.sweeper.sweep_store(sale)
+        return interval_s
+
+    async def _reconcile(self, interval_s: float) -> float:
+        checked = await self._parts.reconciler.check_payments()
+        refunds = await self._parts.reconciler.pay_refunds()
+        return 0.0 if checked + refunds else interval_s

@@ -1,0 +1,215 @@
+"""For every script, a short story that provokes each of its replies on a real server.
+
+A scenario yields (the reply that its header promises, the reply that came).
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+from fairdrop.drivers.sale_scripts import SaleNotLoaded
+from fairdrop.inventory.model import VariantLoad
+from tests.driven_sale import DrivenSale
+
+Provoked = AsyncIterator[tuple[str, str]]
+Scenario = Callable[[DrivenSale], Provoked]
+
+SCENARIOS: dict[str, Scenario] = {}
+
+
+def scenario(told: Scenario) -> Scenario:
+    SCENARIOS[told.__name__] = told
+    return told
+
+
+async def not_loaded(call: Awaitable[Any]) -> str:
+    """NO_SALE is told to every caller as one exception."""
+    try:
+        await call
+    except SaleNotLoaded:
+        return "NO_SALE"
+    return "answered as if the sale were loaded"
+
+
+# ---------------------------------------------------------------- waiting room
+
+
+@scenario
+async def join(sale: DrivenSale) -> Provoked:
+    yield "NO_SALE", await not_loaded(sale.join("a"))
+    await sale.load(cap=1, mode="scheduled")
+    yield "NOT_ENTERED", (await sale.join("a"))[0].state
+    await sale.load(mode="open")
+    line = await sale.join_line("a", "b")
+    yield "OK", line.status
+    yield "WAITING", line.places[1].state
+    await sale.tick()
+    yield "READY", (await sale.join("a"))[0].state
+    await sale.claim("a")
+    yield "ADMITTED", (await sale.join("a"))[0].state
+    await sale.load(mode="closed")
+    yield "CLOSED", (await sale.join("late"))[0].state
+
+
+@scenario
+async def status(sale: DrivenSale) -> Provoked:
+    yield "NO_SALE", await not_loaded(sale.status("a"))
+    await sale.load(cap=2)
+    yield "NOT_ENTERED", (await sale.status("a"))[0].state
+    await sale.join("a", "b", "c")
+    await sale.tick()
+    await sale.claim("a")
+    line = await sale.status_line("a", "b", "c")
+    yield "OK", line.status
+    yield "ADMITTED", line.places[0].state
+    yield "READY", line.places[1].state
+    yield "WAITING", line.places[2].state
+    sale.pass_ms(60_000)
+    yield "MISSED", (await sale.status("b"))[0].state
+    await sale.load(mode="closed")
+    yield "CLOSED", (await sale.status("stranger"))[0].state
+
+
+@scenario
+async def claim(sale: DrivenSale) -> Provoked:
+    yield "NO_SALE", await not_loaded(sale.claim("a"))
+    await sale.load(cap=2)
+    await sale.join("a", "b", "c")
+    await sale.tick()
+    yield "ADMITTED", (await sale.claim("a"))[0].state
+    yield "WAITING", (await sale.claim("c"))[0].state
+    yield "NOT_ENTERED", (await sale.claim("stranger"))[0].state
+    sale.pass_ms(60_000)
+    yield "MISSED", (await sale.claim("b"))[0].state
+    line = await sale.scripts.claim(sale.ref, [("a", "x")], now_ms=sale.now_ms)
+    yield "OK", line.status
+
+
+@scenario
+async def leave(sale: DrivenSale) -> Provoked:
+    yield "NO_SALE", await not_loaded(sale.leave("a"))
+    await sale.load()
+    await sale.join("a")
+    yield "LEFT", (await sale.leave("a"))[0]
+    yield "NOT_THERE", (await sale.leave("a"))[0]
+    yield "OK", (await sale.scripts.leave(sale.ref, [("a", None, False)])).status
+
+
+@scenario
+async def tick(sale: DrivenSale) -> Provoked:
+    yield "NO_SALE", await not_loaded(sale.tick())
+    await sale.load()
+    yield "OK", (await sale.tick()).status
+
+
+# ---------------------------------------------------------------- inventory
+
+
+@scenario
+async def reserve(sale: DrivenSale) -> Provoked:
+    yield "NO_SALE", await not_loaded(sale.reserve("a", ["seat", 1]))
+    await sale.load({"seat": 5}, order_limit=3, buyer_limit=4)
+    yield "NOT_ADMITTED", (await sale.reserve("a", ["seat", 1])).outcome
+    await sale.admit("a", "b")
+    yield "OTHER_ADMISSION", (await sale.reserve("a", ["seat", 1], admission="adm-b")).outcome
+    yield "ORDER_LIMIT", (await sale.reserve("a", ["seat", 4])).outcome
+    yield "UNKNOWN_VARIANT", (await sale.reserve("a", ["box", 1])).outcome
+    yield "RESERVED", (await sale.reserve("a", ["seat", 3], hold="h", key="k")).outcome
+    yield "REPLAYED", (await sale.reserve("a", ["seat", 3], key="k")).outcome
+    yield "KEY_REUSED", (await sale.reserve("a", ["seat", 1], key="k", fingerprint="b")).outcome
+    yield "ALREADY_RESERVED", (await sale.reserve("a", ["seat", 1])).outcome
+    yield "SOLD_OUT", (await sale.reserve("b", ["seat", 3])).outcome
+    await sale.commit("h")
+    await sale.complete("a")
+    await sale.admit("a")
+    yield "BUYER_LIMIT", (await sale.reserve("a", ["seat", 2])).outcome
+    reply = await sale.scripts.reserve(
+        sale.ref, [sale.request("b", ["seat", 1])], now_ms=sale.now_ms
+    )
+    yield "OK", reply.status
+    await sale.load(mode="closed")
+    yield "SALE_CLOSED", (await sale.reserve("a", ["seat", 1])).outcome
+
+
+@scenario
+async def start(sale: DrivenSale) -> Provoked:
+    yield "NO_SALE", await not_loaded(sale.start("h", "a"))
+    await sale.load({"seat": 5})
+    await sale.admit("a", "b")
+    await sale.reserve("a", ["seat", 1], hold="h")
+    await sale.reserve("b", ["seat", 1], hold="too late")
+    yield "STARTED", (await sale.start("h", "a")).outcome
+    yield "NO_HOLD", (await sale.start("h", "b")).outcome
+    sale.pass_ms(600_000)
+    yield "EXPIRED", (await sale.start("too late", "b")).outcome
+    reply = await sale.scripts.start(sale.ref, [("h", "a")], now_ms=sale.now_ms)
+    yield "OK", reply.status
+
+
+@scenario
+async def release(sale: DrivenSale) -> Provoked:
+    yield "NO_SALE", await not_loaded(sale.release("h", "a"))
+    await sale.load({"seat": 5})
+    await sale.admit("a")
+    await sale.reserve("a", ["seat", 1], hold="h")
+    yield "RELEASED", (await sale.release("h", "a")).outcome
+    yield "NOTHING_HELD", (await sale.release("h", "a")).outcome
+    await sale.reserve("a", ["seat", 1], hold="in checkout")
+    await sale.start("in checkout", "a")
+    yield "ORDER_STARTED", (await sale.release("in checkout", "a")).outcome
+    yield "OK", (await sale.scripts.release(sale.ref, [("h", "a", [])])).status
+
+
+@scenario
+async def commit(sale: DrivenSale) -> Provoked:
+    yield "NO_SALE", await not_loaded(sale.commit("h"))
+    await sale.load({"seat": 5})
+    await sale.admit("a")
+    await sale.reserve("a", ["seat", 1], hold="h")
+    yield "COMMITTED", await sale.commit("h")
+    yield "NOTHING_HELD", await sale.commit("h")
+    yield "OK", (await sale.scripts.commit(sale.ref, ["h"])).status
+
+
+@scenario
+async def extend(sale: DrivenSale) -> Provoked:
+    yield "NO_SALE", await not_loaded(sale.extend("h", sale.now_ms))
+    await sale.load({"seat": 5})
+    await sale.admit("a")
+    await sale.reserve("a", ["seat", 1], hold="h")
+    yield "NO_HOLD", await sale.extend("h", sale.now_ms)
+    await sale.start("h", "a")
+    yield "EXTENDED", await sale.extend("h", sale.now_ms)
+    yield "OK", (await sale.scripts.extend(sale.ref, [("h", sale.now_ms)])).status
+
+
+@scenario
+async def expire(sale: DrivenSale) -> Provoked:
+    yield "NO_SALE", await not_loaded(sale.expire())
+    await sale.load()
+    yield "OK", (await sale.expire()).status
+
+
+@scenario
+async def load(sale: DrivenSale) -> Provoked:
+    yield "LOADED", (await sale.load({"seat": 5})).status
+    yield "UPDATED", (await sale.load({"seat": 5})).status
+    sale.version -= 1
+    yield "CURRENT", (await sale.load({"seat": 5})).status
+
+
+@scenario
+async def reduce(sale: DrivenSale) -> Provoked:
+    yield "NO_SALE", await not_loaded(sale.reduce("seat", 1))
+    await sale.load([VariantLoad("seat", 5, 5)])
+    yield "REDUCED", (await sale.reduce("seat", 1)).status
+    yield "TOO_FEW_FREE", (await sale.reduce("seat", 5)).status
+    yield "UNKNOWN_VARIANT", (await sale.reduce("box", 1)).status
+
+
+@scenario
+async def figures(sale: DrivenSale) -> Provoked:
+    yield "NO_SALE", await not_loaded(sale.figures())
+    await sale.load()
+    yield "OK", (await sale.figures()).status

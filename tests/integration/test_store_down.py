@@ -1,0 +1,116 @@
+"""A store that is not there is told within a second, and forgotten as soon as it is back (W14)."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from fairdrop.drivers.store import Store
+from fairdrop.embedded import Durability, EmbeddedServices
+from fairdrop.errors import StoreUnavailable
+from fairdrop.inventory import Inventory
+from fairdrop.waiting_room import State, WaitingRoom
+from tests.driven_sale import DrivenSale, Scripts
+
+Call = Callable[[DrivenSale, WaitingRoom, Inventory], Awaitable[object]]
+
+CALLS: dict[str, Call] = {
+    "join": lambda sale, room, _: room.join(sale.ref, "ann"),
+    "status": lambda sale, room, _: room.status(sale.ref, "ann"),
+    "claim": lambda sale, room, _: room.claim(sale.ref, "ann"),
+    "leave": lambda sale, room, _: room.leave(sale.ref, "ann"),
+    "tick": lambda sale, room, _: room.tick(sale.ref),
+    "reserve": lambda sale, _, stock: stock.reserve(sale.ref, sale.request("ann", ["seat", 1])),
+    "start": lambda sale, _, stock: stock.start(sale.ref, "h", "ann"),
+    "commit": lambda sale, _, stock: stock.commit(sale.ref, "h"),
+    "expire": lambda sale, _, stock: stock.expire(sale.ref),
+    "figures": lambda sale, _, stock: stock.figures(sale.ref, ["seat"]),
+}
+
+
+@pytest.fixture
+async def own_services(tmp_path: Path) -> AsyncIterator[EmbeddedServices]:
+    """A store of this test alone, which it may stop."""
+    async with EmbeddedServices(
+        tmp_path / "data",
+        durability=Durability.PROCESS_DEATH,
+        external_database_url="postgresql://nowhere",
+    ) as services:
+        yield services
+
+
+async def seconds_until_told(call: Awaitable[object]) -> float:
+    """How long the caller waits for the error. The clock of this process, not of the store."""
+    began = time.monotonic()
+    with pytest.raises(StoreUnavailable):
+        await call
+    return time.monotonic() - began
+
+
+@pytest.mark.parametrize("name", sorted(CALLS))
+async def test_a_store_that_does_not_run_is_told_at_once(name: str, tmp_path: Path) -> None:
+    store = Store(f"unix://{tmp_path}/nobody-listens.sock")
+    sale = DrivenSale(Scripts(store))
+    call = CALLS[name](sale, WaitingRoom(store), Inventory(store))
+    assert await seconds_until_told(call) < 1
+    with pytest.raises(StoreUnavailable):
+        await store.ping()
+    await store.close()
+
+
+async def test_a_store_that_hangs_is_told_within_a_second_and_works_again_when_it_wakes(
+    own_services: EmbeddedServices,
+) -> None:
+    store = Store(own_services.store_url)
+    sale = DrivenSale(Scripts(store))
+    await sale.load({"seat": 5})
+    room, stock = WaitingRoom(store), Inventory(store)
+    await room.join(sale.ref, "first")
+    pid = own_services.supervisor.pid_of("valkey")
+    assert pid is not None
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        # All at once, so that the test takes a second and not ten: each has a script of its own.
+        waits = await asyncio.gather(
+            *(seconds_until_told(call(sale, room, stock)) for call in CALLS.values())
+        )
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    assert max(waits) < 1
+    standing = await room.join(sale.ref, "ann")
+    assert standing.place.state is State.WAITING
+    assert (await room.status(sale.ref, "first")).place.position == 1
+    await store.close()
+
+
+async def test_a_store_that_was_killed_and_restarted_still_knows_everybody(
+    own_services: EmbeddedServices,
+) -> None:
+    store = Store(own_services.store_url)
+    sale = DrivenSale(Scripts(store))
+    await sale.load({"seat": 5}, cap=1)
+    await sale.admit("inside")
+    await sale.join("waiting")
+    await sale.reserve("inside", ["seat", 2], hold="h")
+    before = await sale.figures()
+    pid = own_services.supervisor.pid_of("valkey")
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    async with asyncio.timeout(30):
+        while True:
+            try:
+                after = await sale.figures()
+                break
+            except StoreUnavailable:
+                await asyncio.sleep(0.01)
+    assert after == before
+    # Scripts are not kept over a restart; the first call of each brings it along.
+    assert (await sale.status("inside"))[0].state is State.ADMITTED
+    assert (await sale.tick()).called == 0
+    await store.close()
