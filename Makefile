@@ -43,7 +43,7 @@ bench: dev ## every benchmark, one JSON object each: ARGS="--quick"
 		echo "$$file" >&2; $(BIN)/python "$$file" $(ARGS); done
 
 # The locks hold hashes of the public files for every platform, and no address.
-LOCK := $(BIN)/uv --no-config pip compile --quiet --universal --python-version 3.11 \
+LOCK := $(BIN)/uv --no-config --system-certs pip compile --quiet --universal --python-version 3.11 \
 	--generate-hashes --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"
 
 lock: dev ## write requirements/*.txt anew from pyproject.toml: ARGS="--upgrade" takes newer releases

@@ -38,7 +38,9 @@ OLDEST, NEWEST = (3, 11), (3, 14)
 NAMES = ("python3.13", "python3.12", "python3.11", "python3.14")
 
 # How pip names the next package: by its requirement, or by a file that lies on this machine.
-PACKAGE = re.compile(r"(?:Collecting|Processing|Requirement already satisfied:) (?:\S*/)?(\S+?)(?=[=\s]|-\d)")
+PACKAGE = re.compile(
+    r"(?:Collecting|Processing|Requirement already satisfied:) (?:\S*/)?(\S+?)(?=[=\s]|-\d)"
+)
 
 # What would send packages elsewhere, or make another environment's packages visible.
 FOREIGN = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "PIP_TARGET", "PIP_PREFIX", "PIP_USER")

@@ -4,7 +4,7 @@ import os
 
 from hypothesis import settings
 
-pytest_plugins = ["tests.services"]
+pytest_plugins = ["tests.services", "tests.running_site"]
 
 # No deadline for one example: two test processes share the machine with the services they started.
 settings.register_profile("default", deadline=None, print_blob=True)

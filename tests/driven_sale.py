@@ -52,6 +52,18 @@ CONFIG: Mapping[str, str | int] = {
 }
 
 
+HoldContent = tuple[str, str | bool, int, int, inventory.Lines]
+"""A hold in the store: (buyer, admission, deadline, phase, lines)."""
+
+
+def unpack_holds(raw: Mapping[bytes, bytes]) -> dict[str, HoldContent]:
+    """The hash ``holds`` by hold id."""
+    return {
+        name.decode(): msgspec.msgpack.decode(packed, type=HoldContent)
+        for name, packed in raw.items()
+    }
+
+
 class Scripts:
     """Every script of the store, each callable with a sale, a batch and a time."""
 
@@ -244,17 +256,11 @@ class DrivenSale:
 
     async def returned(self, variant: str) -> list[int]:
         """The serials that came back and wait to be taken again."""
-        raw = await self.scripts.store.redis.lrange(self.key("ret", f":{variant}"), 0, -1)  # type: ignore[misc]
+        raw = await self.scripts.store.redis.lrange(self.key("ret", f":{variant}"), 0, -1)
         return [int(serial) for serial in raw]
 
-    async def holds(self) -> dict[str, tuple[str, str | bool, int, int, inventory.Lines]]:
-        """Every hold: id -> (buyer, admission, deadline, phase, lines)."""
-        raw = await self.scripts.store.redis.hgetall(self.key("holds"))  # type: ignore[misc]
-        content = tuple[str, str | bool, int, int, inventory.Lines]
-        return {
-            name.decode(): msgspec.msgpack.decode(packed, type=content)
-            for name, packed in raw.items()
-        }
+    async def holds(self) -> dict[str, HoldContent]:
+        return unpack_holds(await self.scripts.store.redis.hgetall(self.key("holds")))
 
     async def keys_in_store(self) -> list[bytes]:
         """Every key of this sale at its epoch, for tests that compare before and after."""

@@ -108,6 +108,14 @@ async def open_parts(settings: Settings) -> AsyncIterator[Parts]:
             await sandbox.close()
 
 
+def check_settings(settings: Settings) -> None:
+    """Raise ConfigurationError for the first setting that a process cannot do without."""
+    _required(settings.store_url, "FAIRDROP_STORE_URL")
+    _required(settings.database_url, "FAIRDROP_DATABASE_URL")
+    _secret(settings.visitor_key, "FAIRDROP_VISITOR_KEY")
+    _secret(settings.signing_keys, "FAIRDROP_SIGNING_KEYS")
+
+
 def _sandbox(settings: Settings) -> SandboxGateway | None:
     if settings.gateway_url is None:
         return None

@@ -9,7 +9,16 @@ import time
 from typing import NamedTuple
 from uuid import UUID
 
+# Version 7 in bits 76 to 79, variant 10 in bits 62 and 63.
+_UUID7_MARK = (0x7 << 76) | (0x2 << 62)
+_UUID7_KEEP = ((1 << 128) - 1) & ~((0xF << 76) | (0x3 << 62))
 _UUID_TEXT = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+
+
+def _uuid7_bits(unix_ms: int | None) -> int:
+    ms = time.time_ns() // 1_000_000 if unix_ms is None else unix_ms
+    value = ((ms & 0xFFFF_FFFF_FFFF) << 80) | int.from_bytes(os.urandom(10))
+    return (value & _UUID7_KEEP) | _UUID7_MARK
 
 
 def uuid7(unix_ms: int | None = None) -> UUID:
@@ -17,16 +26,13 @@ def uuid7(unix_ms: int | None = None) -> UUID:
 
     New ids land at the right-hand edge of a B-tree, and two servers never make the same one.
     """
-    ms = time.time_ns() // 1_000_000 if unix_ms is None else unix_ms
-    value = ((ms & 0xFFFF_FFFF_FFFF) << 80) | int.from_bytes(os.urandom(10))
-    value = (value & ~(0xF << 76)) | (0x7 << 76)
-    value = (value & ~(0x3 << 62)) | (0x2 << 62)
-    return UUID(int=value)
+    return UUID(int=_uuid7_bits(unix_ms))
 
 
 def new_id() -> str:
-    """A fresh UUIDv7 as its canonical text of 36 characters."""
-    return str(uuid7())
+    """A fresh UUIDv7 as its canonical text of 36 characters, without the detour over an object."""
+    text = f"{_uuid7_bits(None):032x}"
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
 def is_uuid(text: str) -> bool:

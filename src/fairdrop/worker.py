@@ -43,7 +43,8 @@ class Worker:
             ("sales", self._keep_loaded),
             ("tick", lambda: self._tick(settings.tick_interval_ms / 1_000)),
             ("settle", lambda: self._settle(settings.settle_interval_ms / 1_000)),
-            ("sweep", lambda: self._sweep(settings.sweep_interval_ms / 1_000)),
+            ("sweep orders", lambda: self._sweep_orders(settings.sweep_interval_ms / 1_000)),
+            ("sweep store", lambda: self._sweep_store(settings.sweep_interval_ms / 1_000)),
             ("reconcile", lambda: self._reconcile(settings.reconcile_interval_ms / 1_000)),
         ]
         async with asyncio.TaskGroup() as group:
@@ -88,10 +89,12 @@ class Worker:
         settled = await self._parts.settlement.settle()
         return 0.0 if settled == BATCH else interval_s
 
-    async def _sweep(self, interval_s: float) -> float:
-        await self._parts.sweeper.sweep_orders(
-            {sale.id: sale.epoch for sale in self._sales.values()}
-        )
+    async def _sweep_orders(self, interval_s: float) -> float:
+        epochs = {sale.id: sale.epoch for sale in self._sales.values()}
+        await self._parts.sweeper.sweep_orders(epochs)
+        return interval_s
+
+    async def _sweep_store(self, interval_s: float) -> float:
         for sale in list(self._sales.values()):
             await self._parts.sweeper.sweep_store(sale)
         return interval_s

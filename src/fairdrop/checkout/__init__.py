@@ -1,9 +1,11 @@
 """Checkout: from a hold to a confirmed order or a refund, whatever dies in between (SPEC O)."""
 
+from .desk import OrderDesk, OrderHistory, Step
 from .inbox import Inbox
 from .loading import Loader
 from .model import Order, OrderLine, Payment, PayRefusal, StartRefusal
 from .reconcile import Reconciler
+from .refunds import Granted, Refund, RefundRefusal, Refunds
 from .rules import TRANSITIONS, Cause, OrderState
 from .service import Checkout
 from .settle import Settlement
@@ -13,16 +15,23 @@ __all__ = [
     "TRANSITIONS",
     "Cause",
     "Checkout",
+    "Granted",
     "Inbox",
     "Loader",
     "Order",
+    "OrderDesk",
+    "OrderHistory",
     "OrderLine",
     "OrderState",
     "PayRefusal",
     "Payment",
     "Reconciler",
+    "Refund",
+    "RefundRefusal",
+    "Refunds",
     "Settlement",
     "StartRefusal",
+    "Step",
     "Sweeper",
     "Swept",
 ]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+import asyncpg
+
 from fairdrop.batching import Batcher
 from fairdrop.drivers.database import Queries
 from fairdrop.ids import is_uuid
@@ -25,7 +27,11 @@ class Inbox:
         """Take the database."""
         self._database = database
         self._batcher: Batcher[tuple[str, GatewayEvent], None] = Batcher(
-            "inbox", self._insert, max_batch=500, max_in_flight=2
+            "inbox",
+            self._insert,
+            max_batch=500,
+            max_in_flight=2,
+            retry_singly=(asyncpg.DataError,),  # what no column can hold fails alone
         )
 
     async def store(self, gateway: str, event: GatewayEvent) -> None:

@@ -53,6 +53,23 @@ class Order(msgspec.Struct, frozen=True):
     epoch: int = 0
 
 
+_LATE = ":late"
+
+
+def late_hold(order: str) -> str:
+    """The store's name of units taken anew for an order whose money came late (O7).
+
+    Not the order's id: that is the hold which the order has given up, and whoever is still about to
+    tell the store so must not free the new units.
+    """
+    return order + _LATE
+
+
+def order_of_hold(hold: str) -> tuple[str, bool]:
+    """The order that decides about a hold, and whether it is the late one."""
+    return hold.removesuffix(_LATE), hold.endswith(_LATE)
+
+
 class StartRefusal(StrEnum):
     """Why a checkout does not start; each is the ``code`` of the answer."""
 

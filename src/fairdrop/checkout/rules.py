@@ -97,6 +97,9 @@ class Facts(NamedTuple):
     declines: int
     payment_attempts: int
     received_minor: int
+    accept_late: bool = True
+    admission_used: bool = False
+    """Whether the buyer has begun anew: another order under way has the same admission."""
 
 
 class Verdict(StrEnum):
@@ -104,6 +107,7 @@ class Verdict(StrEnum):
 
     CONFIRM = "confirmed"
     CONFIRM_LATE = "confirmed_late"
+    LOOK_FOR_UNITS = "looks_for_units"
     RETURN_MONEY = "money_returned"
     RETURN_WRONG = "wrong_amount_returned"
     COUNT_DECLINE = "decline_counted"
@@ -112,20 +116,27 @@ class Verdict(StrEnum):
     NOTHING = "nothing_to_do"
 
 
-def judge_success(facts: Facts, amount_minor: int, currency: str, *, late_units: bool) -> Verdict:
+def judge_success(
+    facts: Facts, amount_minor: int, currency: str, *, late_units: bool | None = None
+) -> Verdict:
     """What to do when the gateway says that an order's intent was paid.
 
-    ``late_units`` says whether new units have been taken for an order that had given up its own.
-    A payment counts once: ``received_minor`` above zero means that this one is known already.
+    ``late_units`` says whether new units have been taken for an order that had given up its own;
+    None means that nobody has looked, and asks for it. A payment counts once: ``received_minor``
+    above zero means that this one is known already.
     """
-    if facts.received_minor > 0:
+    if amount_minor <= 0 or facts.received_minor > 0:
         return Verdict.NOTHING
     if amount_minor != facts.total_minor or currency != facts.currency:
         return Verdict.RETURN_WRONG
     if facts.state in LIVE:
         return Verdict.CONFIRM
-    if facts.state in SECOND_CHANCE and late_units:
-        return Verdict.CONFIRM_LATE
+    # One admission is one order (W13), also when the first one's money comes after all.
+    if facts.state in SECOND_CHANCE and facts.accept_late and not facts.admission_used:
+        if late_units is None:
+            return Verdict.LOOK_FOR_UNITS
+        if late_units:
+            return Verdict.CONFIRM_LATE
     return Verdict.RETURN_MONEY
 
 
@@ -151,3 +162,25 @@ CAUSES: MappingProxyType[Verdict, Cause] = MappingProxyType(
     }
 )
 """The transition that a verdict asks for; verdicts that are not here change no state."""
+
+
+class HoldEnding(StrEnum):
+    """What becomes of a hold in the store whose order has decided, or has yet to decide."""
+
+    EXTEND = "extend"
+    FREE = "free"
+    COMMIT = "commit"
+
+
+def end_hold(state: OrderState, *, sold: bool, bought_late: bool, late_hold: bool) -> HoldEnding:
+    """What the order's row says about one of its holds (H7).
+
+    An order has the hold that its buyer made, and a second one if it had given up the first when
+    its money came (``late_hold``). ``sold``: unit rows of the order are sold. ``bought_late``: those
+    of the second hold.
+    """
+    if sold:
+        return HoldEnding.COMMIT if bought_late is late_hold else HoldEnding.FREE
+    if state in LIVE and not late_hold:
+        return HoldEnding.EXTEND
+    return HoldEnding.FREE

@@ -17,7 +17,7 @@ from fairdrop.errors import StoreUnavailable
 from fairdrop.ids import SaleRef
 
 from . import records
-from .rules import DEAD, LIVE, Cause, OrderState
+from .rules import LIVE, Cause, OrderState
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -126,7 +126,7 @@ class Sweeper:
             if state in LIVE:
                 deadline_ms = int(row["deadline"].timestamp() * 1_000)
                 waiting.append(self._inventory.extend(sale.ref, hold, deadline_ms))
-            elif state in DEAD or state is OrderState.REFUND_PENDING:
+            elif not row["sold"]:
                 waiting.append(self._inventory.free(sale.ref, hold))
             else:
                 if row["admission"]:

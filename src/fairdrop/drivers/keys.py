@@ -13,20 +13,20 @@ from types import MappingProxyType
 NAMES = MappingProxyType(
     {
         "cfg": "hash: mode, pace, limits and deadlines of the sale, and the version they come from",
-        "ctr": "hash: counters of the line (seq, served, joined, left, done, ...) and its token bucket",
+        "ctr": "hash: counters of the line (seq, served, joined, admitted, left, ...), its token bucket",
         "line": "sorted set: visitor -> position; those who wait",
         "called": "sorted set: visitor -> claim deadline (ms); those invited to enter",
         "active": "sorted set: visitor -> lease deadline (ms); those inside",
         "missed": "sorted set: visitor -> position; called, but did not claim in time",
         "place": "hash: visitor -> position, for those called or inside",
         "adm": "hash: visitor -> '<admission id>:<issued at, s>', for those inside",
-        "admhold": "hash: visitor -> hold id, for those inside who have reserved",
+        "admhold": "hash: visitor -> hold id, for those inside who have reserved; '' once it is sold",
         "stk": "hash: <variant>:q quantity, :l last serial, :n next fresh serial, :h held, :s sold",
         "ret": "prefix of lists: <ret>:<variant> -> serials that came back",
         "holds": "hash: hold id -> msgpack [buyer, admission, deadline, phase, lines]",
         "due": "sorted set: hold id -> deadline (ms)",
         "buyer": "hash: buyer -> units held and bought in the sale",
-        "idem": "prefix of strings: <idem>:<buyer>:<key> -> fingerprint and first answer",
+        "idem": "prefix of hashes, one a period: <buyer>:<key> -> msgpack [fingerprint, first answer]",
     }
 )
 

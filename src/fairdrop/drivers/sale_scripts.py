@@ -64,7 +64,7 @@ class CoalescedScript(Generic[Item, Outcome]):
         script: SaleScript[Reply],
         outcomes: Callable[[Reply], Sequence[Outcome]],
         *,
-        max_batch: int = 64,
+        max_batch: int = 128,
         max_queue: int = 50_000,
     ) -> None:
         """``outcomes`` takes a reply apart into one outcome an item, in order."""
@@ -79,6 +79,11 @@ class CoalescedScript(Generic[Item, Outcome]):
 
         self._make = batcher_for
         self._batchers: dict[SaleRef, Batcher[Item, Outcome]] = {}
+
+    @property
+    def batchers(self) -> Sequence[Batcher[Item, Outcome]]:
+        """The batchers made so far, one a sale; for their counters."""
+        return list(self._batchers.values())
 
     def submit(self, sale: SaleRef, item: Item) -> asyncio.Future[Outcome]:
         """Queue the item for the sale's next batch. Raises Overloaded at once when it is full."""

@@ -15,8 +15,8 @@ password. The one exception: run by root, ``<data>`` itself may be passed throug
 PostgreSQL runs as another user and lives below it.
 
 A Unix socket's address has room for some 100 bytes. Where ``<data>/run`` is too long for that, or
-has characters that an address must not have, the sockets move to a short directory in the system's temporary directory, named after the data
-directory.
+has characters that an address must not have, the sockets move to a short directory in the system's
+temporary directory, named after the data directory.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from fairdrop.embedded.system_user import SystemUser
+from fairdrop.embedded.system_user import SystemUser, user_name
 from fairdrop.errors import ConfigurationError
 
 SOCKET_PATH_MAX_BYTES = 100
@@ -41,6 +41,7 @@ SOCKET_PATH_MAX_BYTES = 100
 
 _LONGEST_SOCKET_NAME = ".s.PGSQL.5432.lock"
 _PLAIN = re.compile(r"[A-Za-z0-9_./+~-]+")
+_LOCK = "lock"
 _PRIVATE = 0o700
 _PASSABLE = 0o711
 
@@ -76,7 +77,7 @@ class Directories:
         """Make the directories that are missing, and close those that are open to others.
 
         Nothing above ``data`` changes. Raises ConfigurationError if ``data`` belongs to somebody
-        else, is no directory or cannot be made.
+        else or was used by somebody else, is no directory or cannot be made.
         """
         absolute = data.expanduser().absolute()
         try:
@@ -84,12 +85,7 @@ class Directories:
         except OSError as error:
             raise ConfigurationError(f"cannot make the data directory {data}: {error}") from error
         resolved = absolute.resolve()
-        owner_id = resolved.stat().st_uid
-        if os.geteuid() not in (0, owner_id):
-            raise ConfigurationError(
-                f"the data directory {resolved} belongs to user id {owner_id}, and this process "
-                f"runs as user id {os.geteuid()}; run as its owner, or choose another directory"
-            )
+        _refuse_the_wrong_user(resolved)
         resolved.chmod(_PASSABLE if os.geteuid() == 0 else _PRIVATE)
         parts = {
             name: resolved / name for name in ("log", "valkey", "postgres", "gateway", "metrics")
@@ -107,8 +103,31 @@ class Directories:
     @property
     def identity(self) -> str:
         """What no other data directory of this machine has, not even one in a container."""
-        status = self.data.stat()
-        return f"{status.st_dev}:{status.st_ino}:{self.data}"
+        return data_identity(self.data)
+
+
+def data_identity(data: Path) -> str:
+    """The ``identity`` of the data directory ``data``, which exists."""
+    resolved = data.resolve()
+    status = resolved.stat()
+    return f"{status.st_dev}:{status.st_ino}:{resolved}"
+
+
+def _refuse_the_wrong_user(data: Path) -> None:
+    """Raise ConfigurationError if ``data`` is, or was used as, another user's.
+
+    Root could go on with it, but would leave files that its user cannot read afterwards.
+    """
+    owner_ids = [data.stat().st_uid] if os.geteuid() else []
+    with contextlib.suppress(OSError):
+        owner_ids.append((data / _LOCK).stat().st_uid)
+    for owner_id in owner_ids:
+        if owner_id != os.geteuid():
+            name = user_name(owner_id)
+            raise ConfigurationError(
+                f"the data directory {data} belongs to the user {name}, and this process runs as "
+                f"{user_name(os.geteuid())}: run it as {name}, or choose another data directory"
+            )
 
 
 def directory_key(path: Path) -> str:
@@ -153,7 +172,9 @@ def make_private(path: Path, owner: SystemUser | None = None) -> None:
         path.mkdir(mode=_PRIVATE)
     found = path.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid not in (os.geteuid(), user_id):
-        raise ConfigurationError(f"{path} is not a directory of user id {user_id}; remove it")
+        raise ConfigurationError(
+            f"{path} is in the way: it is not a directory of the user {user_name(user_id)}"
+        )
     if owner is not None and found.st_uid != user_id:
         os.chown(path, owner.user_id, owner.group_id, follow_symlinks=False)
     path.chmod(_PRIVATE)
@@ -172,7 +193,7 @@ class DataDirectoryLock:
 
     def __enter__(self) -> Self:
         """Take the lock, or raise DataDirectoryInUse at once."""
-        descriptor = os.open(self._data / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(self._data / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -59,7 +59,10 @@ def become_user(user_id: int, group_id: int) -> None:
 
 
 def watch(parent_pid: int, program_pid: int, number: int, interval_s: float) -> None:
-    """Send ``program_pid`` the signal once ``parent_pid`` is gone; return when either is gone."""
+    """Send ``program_pid`` the signal once ``parent_pid`` is gone; return when either is gone.
+
+    A process that has ended counts as gone when its own parent has taken note of it.
+    """
     while _exists(program_pid):
         if not _exists(parent_pid):
             os.kill(program_pid, number)

@@ -40,6 +40,13 @@ def find_user(name: str) -> SystemUser | None:
     return None
 
 
+def user_name(user_id: int) -> str:
+    """The name of the account, or its number if it has none."""
+    with contextlib.suppress(KeyError):
+        return pwd.getpwuid(user_id).pw_name
+    return str(user_id)
+
+
 def unprivileged_user(cluster: Path) -> SystemUser:
     """The account that a root process gives PostgreSQL's ``cluster`` to.
 

@@ -182,6 +182,7 @@ class Figures(msgspec.Struct, array_like=True, frozen=True):
     holds: int = 0
     version: int = 0
     variants: list[VariantFigures] = []
+    admitted: int = 0
 
 
 class VariantLoad(msgspec.Struct, array_like=True, frozen=True):

@@ -127,7 +127,12 @@ class Inventory:
         )
 
     async def reduce(self, sale: SaleRef, variant: str, units: int) -> Reduced:
-        """Take free units out of sale, never held or sold ones (H9)."""
+        """Take free units out of sale, never held or sold ones (H9).
+
+        Raises ValueError for less than one unit: more stock comes by :meth:`load`.
+        """
+        if units < 1:
+            raise ValueError("stock is reduced by at least one unit")
         return await self._reduce(sale, [variant, units])
 
     async def figures(self, sale: SaleRef, variants: Sequence[str]) -> Figures:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
@@ -26,10 +27,30 @@ class Balance(NamedTuple):
     credits_minor: int
 
 
+class PostedEntry(NamedTuple):
+    """A row of the ledger as it was booked, in minor units."""
+
+    reference: str
+    kind: str
+    account: str
+    currency: str
+    debit_minor: int
+    credit_minor: int
+    posted_at: datetime
+
+
 async def insert_entries(connection: Connection, entries: Sequence[Entry]) -> None:
     """Book the entries in one statement. The database raises when a posting does not balance."""
     if entries:
         await connection.execute(SQL["insert_entries"], *zip(*entries, strict=True))
+
+
+async def entries_of(
+    connection: Connection, references: Sequence[UUID]
+) -> list[PostedEntry]:
+    """What was booked under these references (an order's id, its refunds' ids), oldest first."""
+    rows = await connection.fetch(SQL["entries_of"], references)
+    return [PostedEntry(str(row["reference"]), *row[1:]) for row in rows]
 
 
 async def balances(connection: Connection, sale_id: str | None = None) -> list[Balance]:

@@ -149,7 +149,12 @@ CREATE TABLE refunds (
     attempts     integer NOT NULL DEFAULT 0,
     next_try_at  timestamptz,
     last_error   text,
-    created_at   timestamptz NOT NULL DEFAULT now()
+    created_at   timestamptz NOT NULL DEFAULT now(),
+    -- The Idempotency-Key of the operator who asked, and a digest of what was asked (H3). NULL for
+    -- money that goes back by itself (O7).
+    request_key    text,
+    request_digest text,
+    UNIQUE (order_id, request_key)
 );
 CREATE INDEX refunds_due ON refunds (next_try_at) WHERE state = 'PENDING';
 CREATE INDEX refunds_by_order ON refunds (order_id);

@@ -3,7 +3,7 @@
 from .model import LeaveOutcome, Line, Mode, Place, Standing, State, Ticked
 from .rules import poll_after_ms, wait_range_s
 from .service import WaitingRoom
-from .tokens import Admission, AdmissionTokens, Refusal, VisitorTokens
+from .tokens import Admission, AdmissionTokens, Refusal, VisitorTokens, new_signing_key
 
 __all__ = [
     "Admission",
@@ -18,6 +18,7 @@ __all__ = [
     "Ticked",
     "VisitorTokens",
     "WaitingRoom",
+    "new_signing_key",
     "poll_after_ms",
     "wait_range_s",
 ]

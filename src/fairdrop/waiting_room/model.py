@@ -32,7 +32,7 @@ class Mode(StrEnum):
     CLOSED = "closed"
 
 
-class Place(msgspec.Struct, array_like=True, frozen=True):
+class Place(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """One visitor's place. ``rank`` is exact and counts the people ahead, from zero."""
 
     state: State

@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from fairdrop.money import exponent
 
 from .data_plane.documents import PublicDocument, VariantDocument
-from .wire import encode
+from .wire import encode, rfc3339
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from fairdrop.catalog import Sale
     from fairdrop.ids import SaleRef
     from fairdrop.inventory import Figures, Inventory
@@ -64,11 +62,6 @@ class Live:
             self._documents.clear()
         self._documents[sale.ref] = (time.monotonic() + TICK_S, sale.version, live)
         return live
-
-
-def rfc3339(moment: datetime) -> str:
-    """A moment in UTC as JSON carries it."""
-    return moment.isoformat().replace("+00:00", "Z")
 
 
 def _public(sale: Sale, figures: Figures) -> PublicDocument:

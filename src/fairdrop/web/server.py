@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+import gc
+import os
+import signal
 from contextlib import AsyncExitStack
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
-from starlette.routing import Mount, Route
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+from starlette.routing import Mount
 
 from fairdrop.app import open_parts
+from fairdrop.embedded import die_with_parent
+from fairdrop.logs import configure_logs
 from fairdrop.settings import Settings
 
-from . import data_plane
+from . import control_plane, data_plane, health, pages
 from .live import Live
+from .wire import Problem
 
 if TYPE_CHECKING:
+    from starlette.requests import Request
+
     from fairdrop.app import Parts
 
     from .wire import Receive, Scope, Send
@@ -43,6 +54,7 @@ class WebWorker:
         try:
             parts = await self._stack.enter_async_context(open_parts(self._settings))
             self._app = build(parts)
+            _calm_garbage_collector()
         except Exception as error:  # noqa: BLE001 - told to the server, which stops
             await send({"type": "lifespan.startup.failed", "message": str(error)})
             return
@@ -53,12 +65,57 @@ class WebWorker:
 
 
 def build(parts: Parts) -> Starlette:
-    """All routes of a web worker."""
+    """All routes of a web worker, the hottest first."""
     live = Live(parts.inventory)
-    routes: list[Route | Mount] = [*data_plane.routes(parts, live)]
-    return Starlette(routes=routes)
+    return Starlette(
+        routes=[
+            *data_plane.routes(parts, live),
+            *health.routes(parts, live),
+            Mount(control_plane.PREFIX, control_plane.make(parts, live)),
+            *pages.routes(),
+        ],
+        exception_handlers={HTTPException: _told_as_problem, 500: _failed},
+    )
+
+
+def _calm_garbage_collector() -> None:
+    """Collect rarely: a request makes no reference cycles, and its objects die by their counts.
+
+    With the defaults, futures and structures of requests under way set off a collection every few
+    hundred requests, each of which looks at all of them again.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
+
+
+async def _told_as_problem(_request: Request, error: Exception) -> Response:
+    """What the router refuses, as a problem document."""
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    words = HTTPStatus(status).phrase
+    problem = Problem(status, words.lower().replace(" ", "_"), f"{words}.")
+    return _response(problem)
+
+
+async def _failed(_request: Request, _error: Exception) -> Response:
+    """A bug of ours; the server has logged it."""
+    return _response(Problem(500, "internal_error", "Something went wrong on our side."))
+
+
+def _response(problem: Problem) -> Response:
+    return Response(
+        problem.body(),
+        problem.status,
+        media_type="application/problem+json",
+        headers={"cache-control": "no-store"},
+    )
 
 
 def make_app() -> Any:
     """The factory that the server calls in each worker process."""
-    return WebWorker(Settings())
+    settings = Settings()
+    configure_logs(settings.log_level)
+    if os.environ.get("FAIRDROP_PARENT_DEATH") == "1":
+        # The server's main process dies with the supervisor; its workers have to follow.
+        die_with_parent(signal.SIGKILL)
+    return WebWorker(settings)

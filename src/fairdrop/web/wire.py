@@ -9,6 +9,7 @@ import msgspec
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, MutableMapping
+    from datetime import datetime
 
     Scope = MutableMapping[str, Any]
     Message = MutableMapping[str, Any]
@@ -24,6 +25,11 @@ _JSON: Header = (b"content-type", b"application/json")
 _PROBLEM: Header = (b"content-type", b"application/problem+json")
 _NO_STORE: Header = (b"cache-control", b"no-store")
 encode = msgspec.json.Encoder().encode
+
+
+def rfc3339(moment: datetime) -> str:
+    """A moment in UTC as JSON carries it."""
+    return moment.isoformat().replace("+00:00", "Z")
 
 
 class Problem(Exception):  # noqa: N818 - an answer (RFC 9457), not an error of ours

@@ -17,6 +17,7 @@ from pathlib import Path
 import structlog
 
 from fairdrop.embedded import ChildSpec, EmbeddedServices, StopSignals
+from fairdrop.embedded.child import Check
 
 # A child that is deaf to SIGTERM and has a child of its own.
 STUBBORN = """
@@ -30,7 +31,7 @@ def report(services: EmbeddedServices) -> None:
     """Tell the test what runs."""
     pids = {name: services.supervisor.pid_of(name) for name in services.supervisor.names}
     urls = {"store_url": services.store_url, "database_url": services.database_url}
-    print(json.dumps({"pids": pids, **urls}), flush=True)
+    tell({"pids": pids, **urls})
 
 
 async def end(how: str, signals: StopSignals) -> None:
@@ -51,7 +52,7 @@ async def end(how: str, signals: StopSignals) -> None:
 async def main(data: Path, how: str) -> None:
     """Start, report, end."""
     if how == "starting":
-        print("{}", flush=True)
+        tell({})
         how = "signal"
     async with StopSignals() as signals:
         if how == "wait":
@@ -63,19 +64,29 @@ async def main(data: Path, how: str) -> None:
                 name="stubborn",
                 argv=(sys.executable, "-c", STUBBORN),
                 log_path=services.directories.log / "stubborn.log",
-                ready=lambda: told(services.directories.log / "stubborn.log"),
+                ready=said(services.directories.log / "stubborn.log"),
                 stop_timeout_s=0.2,
                 death_signal=signal.SIGKILL,
             )
             await services.supervisor.start(stubborn)
             report(services)
             await end(how, signals)
-    print(json.dumps({"stopped_by": signals.received and signals.received.name}), flush=True)
+    tell({"stopped_by": signals.received and signals.received.name})
 
 
-async def told(log: Path) -> bool:
-    """Whether the grandchild runs."""
-    return "on" in log.read_text()
+def tell(what: dict[str, object]) -> None:
+    """One line for the test."""
+    sys.stdout.write(json.dumps(what) + "\n")
+    sys.stdout.flush()
+
+
+def said(log: Path) -> Check:
+    """The check that the grandchild runs."""
+
+    async def check() -> bool:
+        return await asyncio.to_thread(log.read_text) != ""
+
+    return check
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fairdrop.embedded import Directories
+from fairdrop.embedded.directories import data_identity
 from fairdrop.embedded.leftovers import Traces, find_leftovers
 from tests.integration.embedded.conftest import StartParent
 from tests.integration.embedded.waiting import all_gone, eventually, family
@@ -57,7 +57,7 @@ def test_an_exception_in_the_parent_stops_everything(
     parent.communicate(timeout=30)
 
     assert parent.returncode == status
-    assert find_leftovers([Traces(Directories.prepare(data).identity)]) == []
+    assert find_leftovers([Traces(data_identity(data))]) == []
     assert "database system is shut down" in (data / "log/postgres.log").read_text()
 
 
@@ -74,7 +74,7 @@ def test_a_parent_that_is_killed_takes_everything_with_it(
     parent.send_signal(signal.Signals[name])
 
     eventually(all_gone(told), "no child is left")
-    untold = find_leftovers([Traces(Directories.prepare(data).identity)])
+    untold = find_leftovers([Traces(data_identity(data))])
     assert len(untold) == 1
 
     again, after = start_parent(data, "signal")
@@ -94,7 +94,7 @@ def test_a_parent_that_leaves_abruptly_takes_the_services_with_it(
     for name in ("valkey", "postgres"):
         pid = before["pids"][name]
         eventually(lambda pid=pid: not _alive(pid), f"{name} is gone")  # type: ignore[misc]
-    for left in find_leftovers([Traces(Directories.prepare(data).identity)]):
+    for left in find_leftovers([Traces(data_identity(data))]):
         left.kill()
         eventually(all_gone([left]), "the untold grandchild is gone")
 
@@ -102,17 +102,17 @@ def test_a_parent_that_leaves_abruptly_takes_the_services_with_it(
 @pytest.mark.parametrize("name", ["SIGKILL", "SIGINT"])
 @pytest.mark.parametrize("begun", ["log/initdb.log", "log/valkey.log", "postgres/cluster"])
 def test_a_parent_that_is_stopped_during_the_first_start_leaves_nothing_and_can_start_again(
-    data: Path, start_parent: StartParent, name: str, begun: str
+    new_data: Path, start_parent: StartParent, name: str, begun: str
 ) -> None:
-    parent, _ = start_parent(data, "starting", stderr=subprocess.DEVNULL)
-    eventually((data / begun).exists, "the start is on its way")
+    parent, _ = start_parent(new_data, "starting", stderr=subprocess.DEVNULL)
+    eventually((new_data / begun).exists, "the start is on its way")
 
     parent.send_signal(signal.Signals[name])
     parent.communicate(timeout=30)
 
-    identity = Directories.prepare(data).identity
+    identity = data_identity(new_data)
     eventually(lambda: not find_leftovers([Traces(identity)]), "no child is left")
-    again, _ = start_parent(data, "signal")
+    again, _ = start_parent(new_data, "signal")
     again.send_signal(signal.SIGTERM)
     assert again.wait(timeout=30) == 0
 

@@ -38,7 +38,7 @@ async def remember(services: EmbeddedServices, text: str) -> None:
 
 async def recall(services: EmbeddedServices) -> tuple[str, str]:
     async with redis.asyncio.from_url(services.store_url, decode_responses=True) as store:
-        in_store = await store.get("kept")
+        in_store = str(await store.get("kept"))
     connection = await asyncpg.connect(services.database_url)
     try:
         return in_store, await connection.fetchval("SELECT text FROM kept")
@@ -46,13 +46,26 @@ async def recall(services: EmbeddedServices) -> tuple[str, str]:
         await connection.close()
 
 
+def sockets_below(path: Path) -> list[Path]:
+    return [entry for entry in path.rglob("*") if entry.is_socket()]
+
+
+def pid_files_below(path: Path) -> list[Path]:
+    return [*path.rglob("postmaster.pid"), *path.rglob(".s.PGSQL.5432.lock")]
+
+
+def spoil_cluster(data: Path) -> None:
+    for version in data.rglob("cluster/PG_VERSION"):
+        version.write_text("3\n")
+
+
 @pytest.mark.parametrize("durability", Durability)
 async def test_a_second_start_finds_the_data_of_the_first(
-    data: Path, durability: Durability
+    new_data: Path, durability: Durability
 ) -> None:
-    async with EmbeddedServices(data, durability=durability) as services:
+    async with EmbeddedServices(new_data, durability=durability) as services:
         await remember(services, "first")
-    async with EmbeddedServices(data, durability=durability) as services:
+    async with EmbeddedServices(new_data, durability=durability) as services:
         assert await recall(services) == ("first", "first")
 
 
@@ -70,7 +83,7 @@ async def test_a_killed_service_comes_back_with_all_that_was_acknowledged(
         os.kill(killed_pid, signal.SIGKILL)
 
         async with asyncio.timeout(60):
-            while supervisor.restarts(name) == 0:  # noqa: ASYNC110
+            while supervisor.restarts(name) == 0:
                 await asyncio.sleep(0.01)
             await supervisor.wait_ready(name)
         assert supervisor.pid_of(name) not in (None, killed_pid)
@@ -96,7 +109,7 @@ async def test_a_killed_database_comes_back_while_one_of_its_sessions_is_busy(da
         os.kill(services.supervisor.pid_of("postgres") or 0, signal.SIGKILL)
 
         async with asyncio.timeout(60):
-            while services.supervisor.restarts("postgres") == 0:  # noqa: ASYNC110
+            while services.supervisor.restarts("postgres") == 0:
                 await asyncio.sleep(0.01)
             await services.supervisor.wait_ready("postgres")
         assert not runs(session)
@@ -105,10 +118,10 @@ async def test_a_killed_database_comes_back_while_one_of_its_sessions_is_busy(da
         connection.terminate()
 
 
-async def test_two_copies_run_side_by_side_and_know_nothing_of_one_another(data: Path) -> None:
+async def test_two_copies_run_side_by_side_and_know_nothing_of_one_another(new_data: Path) -> None:
     async with (
-        EmbeddedServices(data / "one") as one,
-        EmbeddedServices(data / "two") as two,
+        EmbeddedServices(new_data / "one") as one,
+        EmbeddedServices(new_data / "two") as two,
     ):
         await remember(one, "one")
         await remember(two, "two")
@@ -116,8 +129,8 @@ async def test_two_copies_run_side_by_side_and_know_nothing_of_one_another(data:
         assert await recall(two) == ("two", "two")
 
 
-async def test_a_path_too_long_for_sockets_works_and_leaves_nothing_behind(data: Path) -> None:
-    deep = data / ("d" * 90) / ("e" * 90)
+async def test_a_path_too_long_for_sockets_works_and_leaves_nothing_behind(new_data: Path) -> None:
+    deep = new_data / ("d" * 90) / ("e" * 90)
     async with EmbeddedServices(deep) as services:
         await remember(services, "deep")
         assert await recall(services) == ("deep", "deep")
@@ -127,8 +140,8 @@ async def test_a_path_too_long_for_sockets_works_and_leaves_nothing_behind(data:
     assert not directory.exists()
 
 
-async def test_a_path_with_odd_characters_works(data: Path) -> None:
-    odd = data / "a \"b' \\c,d # %40 ü?e"
+async def test_a_path_with_odd_characters_works(new_data: Path) -> None:
+    odd = new_data / "a \"b' \\c,d # %40 ü?e"
     async with EmbeddedServices(odd) as services:
         await remember(services, "odd")
     async with EmbeddedServices(odd) as services:
@@ -146,18 +159,19 @@ async def test_a_directory_in_use_is_refused_with_the_pid_of_its_holder(data: Pa
         await remember(services, "undisturbed")
 
 
-async def test_nobody_else_can_reach_the_services(data: Path) -> None:
-    async with EmbeddedServices(data) as services:
+async def test_nobody_else_can_reach_the_services(new_data: Path) -> None:
+    async with EmbeddedServices(new_data) as services:
         pids = [services.supervisor.pid_of(name) or 0 for name in ("valkey", "postgres")]
         for pid in pids:
             connections = psutil.Process(pid).net_connections(kind="inet")
             assert connections == []
-        sockets = [entry for entry in data.rglob("*") if entry.is_socket()]
+        sockets = sockets_below(new_data)
         assert len(sockets) == 2
-        for path in (*sockets, *(each.parent for each in sockets)):
-            assert stat.S_IMODE(path.stat().st_mode) == 0o700
-        for part in ("log", "valkey", "postgres", "gateway", "metrics"):
-            assert stat.S_IMODE((data / part).stat().st_mode) == 0o700
+        parts = [new_data / part for part in ("log", "valkey", "postgres", "gateway", "metrics")]
+        private = {*sockets, *(each.parent for each in sockets), *parts}
+        assert {path: oct(stat.S_IMODE(path.stat().st_mode)) for path in private} == dict.fromkeys(
+            private, "0o700"
+        )
 
 
 async def test_the_database_role_owns_its_database_and_is_no_superuser(data: Path) -> None:
@@ -189,16 +203,18 @@ async def test_the_database_role_owns_its_database_and_is_no_superuser(data: Pat
 
 
 async def test_the_store_never_evicts_and_writes_everything_down(data: Path) -> None:
-    async with EmbeddedServices(data) as services:
-        async with redis.asyncio.from_url(services.store_url, decode_responses=True) as store:
-            wanted = {
-                "maxmemory-policy": "noeviction",
-                "appendonly": "yes",
-                "appendfsync": "everysec",
-                "save": "",
-                "port": "0",
-            }
-            assert await store.config_get(*wanted) == wanted
+    wanted = {
+        "maxmemory-policy": "noeviction",
+        "appendonly": "yes",
+        "appendfsync": "everysec",
+        "save": "",
+        "port": "0",
+    }
+    async with (
+        EmbeddedServices(data) as services,
+        redis.asyncio.from_url(services.store_url, decode_responses=True) as store,
+    ):
+        assert await store.config_get(*wanted) == wanted
 
 
 async def test_services_get_none_of_our_environment(
@@ -210,23 +226,19 @@ async def test_services_get_none_of_our_environment(
     async with EmbeddedServices(data) as services:
         await remember(services, "there")
         for name in ("valkey", "postgres"):
-            environment = Path(f"/proc/{services.supervisor.pid_of(name)}/environ")
-            assert b"FAIRDROP_GATEWAY_SECRET" not in environment.read_bytes()
+            environment = psutil.Process(services.supervisor.pid_of(name)).environ()
+            assert "FAIRDROP_GATEWAY_SECRET" not in environment
 
 
 async def test_a_pid_file_that_names_a_living_stranger_does_not_stop_the_start(data: Path) -> None:
     # As after a restart of a container, where the same pids are given again.
     async with EmbeddedServices(data) as services:
         await remember(services, "kept")
-        cluster = next(data.rglob("postmaster.pid"))
-        text = cluster.read_text()
-        socket_lock = next(data.rglob(".s.PGSQL.5432.lock"))
-        socket_text = socket_lock.read_text()
-        valkey_pid = services.supervisor.pid_of("valkey")
-    for path, content in ((cluster, text), (socket_lock, socket_text)):
+        contents = {path: path.read_text() for path in pid_files_below(data)}
+        assert len(contents) == 2
+    for path, content in contents.items():
         path.write_text("\n".join([str(os.getpid()), *content.splitlines()[1:]]) + "\n")
-        path.chmod(0o600)
-    assert valkey_pid
+        path.chmod(0o644)
     async with EmbeddedServices(data) as services:
         assert await recall(services) == ("kept", "kept")
 
@@ -234,8 +246,7 @@ async def test_a_pid_file_that_names_a_living_stranger_does_not_stop_the_start(d
 async def test_a_service_that_cannot_start_says_why(data: Path) -> None:
     async with EmbeddedServices(data):
         pass
-    version = next(data.rglob("cluster/PG_VERSION"))
-    version.write_text("3\n")
+    spoil_cluster(data)
     with pytest.raises(ChildNotReady, match="incompatible"):
         async with EmbeddedServices(data):
             pass

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
+import threading
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -74,11 +76,17 @@ async def test_what_arrives_during_a_commit_shares_the_next(
 async def test_a_commit_waits_for_the_disk_and_nobody_is_told_before_it(record: Record) -> None:
     assert record._db.execute("PRAGMA synchronous").fetchone() == (2,)  # FULL
     assert record._db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    disk_answers = threading.Event()
+    record._writer.submit(disk_answers.wait)  # the one writer thread: COMMIT waits behind it
     creating = asyncio.ensure_future(record.run(partial(create, key="k")))
-    while not record._db.in_transaction:  # noqa: ASYNC110 - the turn in which it runs
+    while not record._db.in_transaction:  # noqa: ASYNC110 - sqlite has no event for it
         await asyncio.sleep(0)
     reading = asyncio.ensure_future(record.run(partial(operations.find_intents, reference="k")))
+    for _ in range(20):
+        await asyncio.sleep(0)
     assert not creating.done()
+    assert not reading.done()
+    disk_answers.set()
     assert [intent.id for intent in await reading] == [await creating]
 
 
@@ -108,9 +116,9 @@ async def test_the_table_itself_refuses_a_second_charge_and_too_much_refund(
     def refund_too_much(tx: Transaction) -> None:
         tx.execute("add_refunded", {"id": intent_id, "amount_minor": 101})
 
-    with pytest.raises(Exception, match="UNIQUE constraint failed: charges.intent"):
+    with pytest.raises(sqlite3.IntegrityError, match="UNIQUE constraint failed"):
         await record.run(charge_again)
-    with pytest.raises(Exception, match="CHECK constraint failed"):
+    with pytest.raises(sqlite3.IntegrityError, match="CHECK constraint failed"):
         await record.run(refund_too_much)
     assert len(await record.run(partial(operations.read_charges, after=0, limit=10))) == 1
 

@@ -19,7 +19,13 @@ FROM unnest($1::uuid[], $3::text[]) AS t (id, buyer)
 ON CONFLICT DO NOTHING;
 
 -- name: order_states
-SELECT id, state, buyer, admission, deadline FROM orders WHERE id = ANY($1::uuid[]);
+-- What the rows say about holds. Whether the units are sold is read from the units: an order whose
+-- money is on its way back has them still if it was confirmed before, and never had them if not.
+SELECT o.id, o.state, o.buyer, o.admission, o.deadline,
+    EXISTS (SELECT FROM order_lines l, unnest(l.serials) AS s (serial), units u
+        WHERE l.order_id = o.id AND u.variant_id = l.variant_id AND u.serial = s.serial
+            AND u.order_id = o.id AND u.state = 'SOLD') AS sold
+FROM orders o WHERE o.id = ANY($1::uuid[]);
 
 -- name: payments_due
 -- Payments to ask the gateway about. Each is put off while somebody asks, twice as long each time.

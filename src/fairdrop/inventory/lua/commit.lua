@@ -24,7 +24,8 @@ for i, hold_id in ipairs(cmsgpack.unpack(ARGV[2])) do
     redis.call('HDEL', KEYS[3], hold_id)
     redis.call('ZREM', KEYS[4], hold_id)
     if redis.call('HGET', KEYS[5], hold[1]) == hold_id then
-      redis.call('HDEL', KEYS[5], hold[1])
+      -- The admission is used up: until the waiting room ends it, it reserves nothing more (W13).
+      redis.call('HSET', KEYS[5], hold[1], '')
     end
     outcomes[i] = 'COMMITTED'
   else

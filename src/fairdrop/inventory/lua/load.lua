@@ -4,7 +4,8 @@
 -- ARGV: now_ms (unused), msgpack
 --   [version, {field: value, ...}, [[variant, quantity, last serial, next serial, sold, [returned serial, ...]], ...],
 --    [[hold id, buyer, admission or false, deadline_ms, [[variant, [serial, ...]], ...]], ...], {buyer: units bought}]
---   next serial, sold, returned, holds and bought count only when the sale is not in the store yet
+--   next serial, sold and returned count only when the variant is not in the store yet, holds and
+--   bought only when the sale is not
 -- REPLY: msgpack [status, version]
 -- Status:
 --   LOADED     the sale was not there: all of it was written
@@ -15,15 +16,16 @@
 -- mode is kept unless the version is newer. Last serials only grow.
 local args = cmsgpack.unpack(ARGV[2])
 local version, fields, variants = args[1], args[2], args[3]
+local function add(v)
+  local id = v[1]
+  redis.call('HSET', KEYS[2], id .. ':q', v[2], id .. ':l', v[3], id .. ':n', v[4], id .. ':h', 0,
+    id .. ':s', v[5])
+  redis.call('DEL', KEYS[3] .. ':' .. id)
+  for _, serial in ipairs(v[6]) do redis.call('RPUSH', KEYS[3] .. ':' .. id, serial) end
+end
 local have = tonumber(redis.call('HGET', KEYS[1], 'version') or 'x')
 if not have then
-  for _, v in ipairs(variants) do
-    local id = v[1]
-    redis.call('HSET', KEYS[2], id .. ':q', v[2], id .. ':l', v[3], id .. ':n', v[4], id .. ':h', 0,
-      id .. ':s', v[5])
-    redis.call('DEL', KEYS[3] .. ':' .. id)
-    for _, serial in ipairs(v[6]) do redis.call('RPUSH', KEYS[3] .. ':' .. id, serial) end
-  end
+  for _, v in ipairs(variants) do add(v) end
   for buyer, units in pairs(args[5]) do redis.call('HINCRBY', KEYS[6], buyer, units) end
   for _, h in ipairs(args[4]) do
     redis.call('HSET', KEYS[4], h[1], cmsgpack.pack({ h[2], h[3], h[4], 1, h[5] }))
@@ -46,8 +48,7 @@ if have then
     local id, last = v[1], v[3]
     local before = tonumber(redis.call('HGET', KEYS[2], id .. ':l') or 'x')
     if not before then
-      redis.call('HSET', KEYS[2], id .. ':q', v[2], id .. ':l', last, id .. ':n', 1, id .. ':h', 0,
-        id .. ':s', 0)
+      add(v)
     elseif last > before then
       redis.call('HSET', KEYS[2], id .. ':l', last)
       redis.call('HINCRBY', KEYS[2], id .. ':q', last - before)

@@ -10,8 +10,8 @@
 --   UNKNOWN_VARIANT   there is no such variant
 --   NO_SALE           the store does not hold this sale
 -- Cost: O(units).
--- Invariant: free + held + sold = quantity. Fresh serials of the top end go first, then returned
--- ones; the last serial stays, so that no serial is ever issued anew.
+-- Invariant: free + held + sold = quantity. Fresh serials go first, from the next one up, then
+-- returned ones; the last serial stays, so that no serial is ever issued anew.
 if redis.call('EXISTS', KEYS[1]) == 0 then return cmsgpack.pack({ 'NO_SALE' }) end
 local args = cmsgpack.unpack(ARGV[2])
 local variant, units = args[1], args[2]

@@ -1,6 +1,6 @@
 -- claim: turn a call into an admission with a lease (W11, W12).
 --
--- KEYS: cfg line called active missed place adm
+-- KEYS: cfg line called active missed place adm ctr
 -- ARGV: now_ms (0 = the store's clock), msgpack [[visitor, fresh admission id], ...]
 -- REPLY: msgpack [status, places]; a place is [state, position, rank, deadline_ms, admission, issued_s]
 -- Status:
@@ -13,7 +13,7 @@
 --   NOT_ENTERED   has no place in this sale
 -- Cost: O(log n) a visitor.
 -- Invariant: a visitor leaves the called set and enters the active set in one step, so
--- called + active does not change here and the cap holds.
+-- called + active does not change here and the cap holds. admitted counts each admission once.
 local now = tonumber(ARGV[1])
 if now == 0 then
   local time = redis.call('TIME')
@@ -36,6 +36,7 @@ for i, item in ipairs(cmsgpack.unpack(ARGV[2])) do
     redis.call('ZREM', KEYS[3], visitor)
     redis.call('ZADD', KEYS[4], now + lease_ttl, visitor)
     redis.call('HSET', KEYS[7], visitor, fresh .. ':' .. issued)
+    redis.call('HINCRBY', KEYS[8], 'admitted', 1)
     local pos = tonumber(redis.call('HGET', KEYS[6], visitor) or '0')
     places[i] = { 'ADMITTED', pos, 0, now + lease_ttl, fresh, issued }
   elseif claim_by then

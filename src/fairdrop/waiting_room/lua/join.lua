@@ -1,6 +1,6 @@
 -- join: give each visitor one place in the line, or say where they already stand (W1, W2).
 --
--- KEYS: cfg ctr line called active missed place adm
+-- KEYS: cfg ctr line called active missed place adm admhold
 -- ARGV: now_ms (0 = the store's clock), msgpack [visitor, ...]
 -- REPLY: msgpack [status, places, mode, served, tail, waiting, measured_milli]
 --   a place is [state, position, rank, deadline_ms, admission, issued_s]
@@ -48,6 +48,7 @@ for i, visitor in ipairs(visitors) do
       redis.call('ZREM', KEYS[5], visitor)
       redis.call('HDEL', KEYS[7], visitor)
       redis.call('HDEL', KEYS[8], visitor)
+      redis.call('HDEL', KEYS[9], visitor)
       left = left + 1
       lease = nil
     end

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+import time
 from http.cookies import CookieError, SimpleCookie
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from fairdrop.catalog import Sale
     from fairdrop.web.wire import Receive, Scope, Send
 
-    Handler = Callable[[Scope, Receive, Send], Awaitable[None]]
+    Handler = Callable[..., Awaitable[None]]
 
 _log = structlog.get_logger(__name__)
 
@@ -57,13 +58,13 @@ class Endpoint:
                 send, unavailable("store_unavailable", "The line is being restored. Try again.")
             )
         except StoreUnavailable as error:
-            _log.warning("store_unavailable", error=str(error))
+            _tell("store_unavailable", error)
             await send_problem(
                 send,
                 unavailable("store_unavailable", "The line does not answer. Your place is safe."),
             )
         except DatabaseUnavailable as error:
-            _log.warning("database_unavailable", error=str(error))
+            _tell("database_unavailable", error)
             await send_problem(
                 send,
                 unavailable("database_unavailable", "Orders do not answer at the moment. Try again."),
@@ -74,7 +75,7 @@ class Endpoint:
                 unavailable("overloaded", "Too many requests at once.", error.retry_after_s),
             )
         except GatewayUnavailable as error:
-            _log.warning("gateway_unavailable", error=str(error))
+            _tell("gateway_unavailable", error)
             await send_problem(
                 send,
                 unavailable(
@@ -89,6 +90,46 @@ class Endpoint:
                 send,
                 Problem(502, "gateway_refused", "The payment service refused this payment."),
             )
+
+
+class Steps:
+    """The endpoints of one sale's steps, by method and last word of the path."""
+
+    def __init__(self, endpoints: Mapping[tuple[str, str], Endpoint]) -> None:
+        """Take the endpoints; :attr:`endpoints` lists them for the API document."""
+        self.endpoints = dict(endpoints)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Hand the request to its step; 404 or 405 when there is none."""
+        step = scope["path_params"]["step"]
+        found = self.endpoints.get((scope["method"], step))
+        if found is not None:
+            await found(scope, receive, send)
+            return
+        allowed = sorted(method for method, name in self.endpoints if name == step)
+        if not allowed:
+            await send_problem(send, Problem(404, "not_found", "There is no such address."))
+            return
+        await send_problem(
+            send,
+            Problem(
+                405,
+                "method_not_allowed",
+                f"This address takes {', '.join(allowed)}.",
+                headers=((b"allow", ", ".join(allowed).encode()),),
+            ),
+        )
+
+
+_told: dict[str, float] = {}
+
+
+def _tell(event: str, error: Exception) -> None:
+    """Log an outage once a second, however many requests meet it."""
+    now = time.monotonic()
+    if now - _told.get(event, -1.0) >= 1.0:
+        _told[event] = now
+        _log.warning(event, error=str(error))
 
 
 def headers_of(scope: Scope) -> dict[bytes, bytes]:
@@ -179,6 +220,6 @@ def decode(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:
         raise Problem(400, "malformed_json", "The body is not a JSON document.") from None
 
 
-def endpoint(parts: Parts, handler: Callable[..., Awaitable[None]], *args: Any) -> Endpoint:
+def endpoint(parts: Parts, handler: Handler, *args: Any) -> Endpoint:
     """The handler with its first arguments filled in, as an ASGI application."""
     return Endpoint(parts, functools.partial(handler, parts, *args))

@@ -10,7 +10,7 @@ Text = Annotated[str, msgspec.Meta(max_length=300)]
 Identifier = Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
 
 
-class StatusDocument(msgspec.Struct, frozen=True, omit_defaults=True):
+class StatusDocument(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """Where a visitor stands (W5)."""
 
     state: str
@@ -28,7 +28,7 @@ class StatusDocument(msgspec.Struct, frozen=True, omit_defaults=True):
     visitor_token: str | None = None
 
 
-class WantedLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class WantedLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
     """What a buyer asks for; the price is ours to know."""
 
     variant: Identifier

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import structlog
 
 from fairdrop.payments import WebhookRefusal
-from fairdrop.web.live import Live, rfc3339
-from fairdrop.web.wire import Problem, encode, read_body, send_json, send_raw
+from fairdrop.web.wire import Problem, encode, read_body, rfc3339, send_json, send_raw
 
 from .base import headers_of, sale_of
 
 if TYPE_CHECKING:
     from fairdrop.app import Parts
+    from fairdrop.web.live import Live
     from fairdrop.web.wire import Receive, Scope, Send
 
 _log = structlog.get_logger(__name__)

@@ -49,7 +49,7 @@ class Document:
         del receive  # A request for a document has no body that we would read.
         asked = _values(scope, b"if-none-match")
         headers = [*self.headers, (b"etag", self.etag), (b"vary", b"accept-encoding")]
-        if any(tag == self.etag or tag == b"*" for tag in asked):
+        if not {self.etag, b"*"}.isdisjoint(asked):
             await send({"type": "http.response.start", "status": 304, "headers": headers})
             await send({"type": "http.response.body", "body": b""})
             return

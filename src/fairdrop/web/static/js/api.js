@@ -2,8 +2,9 @@
  * The JSON API, as every page speaks to it.
  *
  * An answer is a value, also when it says no: only the caller knows what a refusal means to the
- * person. `busy` marks the answers that promise nothing either way (no connection, 429, 502, 503,
- * 504): the same request may be sent again, and with the same idempotency key it must be.
+ * person. `busy` marks the answers that promise nothing either way (no connection, 429, 503, 504, and
+ * a 502 that does not come from Fairdrop itself): the same request may be sent again, and with the
+ * same idempotency key it must be.
  *
  * @typedef {{type?: string, title?: string, status?: number, detail?: string, code?: string,
  *   reservation?: any}} Problem  An RFC 9457 problem document.
@@ -15,7 +16,7 @@
 import { observe } from "./clock.js";
 
 const TIMEOUT_MS = 10_000;
-const BUSY = new Set([0, 429, 502, 503, 504]);
+const BUSY = new Set([0, 429, 503, 504]);
 const LONGEST_PAUSE_MS = 8_000;
 
 /**
@@ -92,7 +93,8 @@ async function readJson(response) {
 function answer(status, body, retryAfterMs) {
   const ok = status >= 200 && status < 300;
   const problem = ok ? {} : (body ?? {});
-  return { ok, busy: BUSY.has(status), status, body, problem, retryAfterMs };
+  const busy = BUSY.has(status) || (status === 502 && !problem.code);
+  return { ok, busy, status, body, problem, retryAfterMs };
 }
 
 /** Milliseconds of a Retry-After header in seconds; 0 when there is none. @param {string|null} text */

@@ -6,6 +6,7 @@ const SVG = "http://www.w3.org/2000/svg";
 const WIDTH = 240;
 const HEIGHT = 56;
 const POINTS = 120;
+const FEWEST = 30;
 
 /**
  * @param {string} tag
@@ -30,7 +31,8 @@ export class Chart {
     this.values = [];
     this.area = svg("path", { class: "chart-area" });
     this.line = svg("polyline", { class: "chart-line" });
-    this.dot = svg("circle", { class: "chart-dot", r: 2.5 });
+    // A line of no length with round ends stays round however the picture is stretched.
+    this.dot = svg("line", { class: "chart-dot" });
     this.figure = el("span", { className: "chart-figure" });
     this.range = el("span", { className: "hint" });
     const picture = svg(
@@ -54,7 +56,7 @@ export class Chart {
   add(value) {
     this.values = [...this.values, value].slice(-POINTS);
     const highest = Math.max(...this.values, 0);
-    const step = WIDTH / (POINTS - 1);
+    const step = WIDTH / (Math.max(this.values.length, FEWEST) - 1);
     const start = WIDTH - step * (this.values.length - 1);
     const points = this.values.map((v, i) => [
       start + i * step,
@@ -64,8 +66,10 @@ export class Chart {
     this.line.setAttribute("points", text.join(" "));
     this.area.setAttribute("d", `M${start.toFixed(1)},${HEIGHT} L${text.join(" L")} L${WIDTH},${HEIGHT} Z`);
     const [x, y] = points[points.length - 1];
-    this.dot.setAttribute("cx", String(x - 2.5));
-    this.dot.setAttribute("cy", String(y));
+    for (const end of ["1", "2"]) {
+      this.dot.setAttribute(`x${end}`, String(x - 1));
+      this.dot.setAttribute(`y${end}`, String(y));
+    }
     setText(this.figure, this.format(value));
     setText(this.range, `highest ${this.format(highest)} in the last ${Math.max(1, Math.round(this.values.length / 60))} min`);
   }

@@ -10,9 +10,11 @@ import { count } from "./time.js";
 /**
  * @typedef {import("./receipt.js").Order} Order
  * @typedef {{email?: string, name?: string}} Buyer
- * @typedef {{order: Order, started: boolean, returned: boolean, saleLink: string|null}} Model
+ * @typedef {{order: Order, started: boolean, returned: boolean, declinesBefore: number|null,
+ *   saleLink: string|null}} Model
  *   `started`: the order exists, not only its reservation. `returned`: back from the payment page,
- *   which is a hint and no proof.
+ *   which is a hint and no proof. `declinesBefore`: those that a message should not speak of, since
+ *   something may have happened after them; null when all of them may.
  * @typedef {{pay: (buyer: Buyer) => Promise<string>, cancel: () => Promise<string>,
  *   refresh: () => void}} Actions  Each resolves to what to tell the person, "" for nothing.
  * @typedef {{element: HTMLElement, update: (model: Model) => void, stop: () => void,
@@ -76,9 +78,10 @@ export function paying(model, actions) {
     busyWhile(pay, "Opening the payment…", async () => showNotice(parts.trouble, await actions.pay({}))),
   );
   /** @param {Model} now */
-  function update({ order, returned }) {
+  function update({ order, returned, declinesBefore }) {
     const { declines = 0, attempts_left: left = 0, last_decline: why } = order.payment ?? {};
-    const refused = declines > 0 && order.payment?.state !== "succeeded" && order.payment?.state !== "processing";
+    const open = order.payment?.state !== "succeeded" && order.payment?.state !== "processing";
+    const refused = open && declines > (declinesBefore ?? 0);
     const checking = returned && !refused;
     setText(title, refused ? "The payment did not go through" : checking ? "Checking your payment" : "Your payment has begun");
     setText(text, refused ? "Nothing was taken. You can try again, also with another card." : checking ? CHECKING : BEGUN);

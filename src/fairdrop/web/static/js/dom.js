@@ -44,12 +44,14 @@ export function setText(element, text) {
 }
 
 /**
- * Shows a message in one of the page's notices, or hides the notice.
+ * Shows a message in one of the page's notices, or hides the notice. One that has no role of its
+ * own is announced, since a region that appears with its text is often passed over.
  *
  * @param {HTMLElement} notice
  * @param {string} [text]
  */
 export function showNotice(notice, text = "") {
+  if (text && notice.textContent !== text && !notice.hasAttribute("role")) announce(text);
   setText(notice, text);
   notice.hidden = text === "";
 }

@@ -75,7 +75,7 @@ const PAUSED = "The shop has paused admission for a moment. You can join; the li
 function crowdWords(sale) {
   const people = sale.waiting === 0 ? "Nobody is waiting." : `${count(sale.waiting, "person waits", "people wait")}.`;
   const range = sale.waiting === 0 ? null : waitRange(sale.waiting, sale);
-  const wait = range ? ` Joining now means about ${waitWords(range)} of waiting.` : "";
+  const wait = range ? ` If you join now, your turn comes in ${waitWords(range)}.` : "";
   const scarce = sum(sale, "free") === 0 ? " Everything is taken at the moment, but units may come back." : "";
   return people + wait + scarce;
 }

@@ -31,9 +31,9 @@ export function units(f, what) {
 /** Label, figure, note of each card. @type {[string, (f: Figures) => string, (f: Figures) => string][]} */
 const CARDS = [
   ["Waiting", (f) => formatCount(f.waiting), (f) => `${formatCount(f.joined)} joined so far`],
-  ["Inside", (f) => formatCount(f.called + f.inside), (f) => `${formatCount(f.called)} called, cap ${formatCount(f.cap)}`],
+  ["Inside", (f) => formatCount(f.inside), (f) => `${formatCount(f.called)} of them called, cap ${formatCount(f.cap)}`],
   ["Admitted", (f) => formatRate(f.measured_rate_per_s), (f) => `set to ${formatRate(f.rate_per_s)}`],
-  ["Missed their turn", (f) => formatCount(f.missed), (f) => `${formatCount(f.left)} left, ${formatCount(f.done)} done`],
+  ["Missed", (f) => formatCount(f.missed), (f) => `${formatCount(f.left)} left, ${formatCount(f.done)} done`],
   ["Sold", (f) => formatCount(units(f, "sold")), (f) => `of ${formatCount(units(f, "quantity"))} units`],
   ["Held", (f) => formatCount(units(f, "held")), (f) => `${formatCount(units(f, "free"))} free`],
   ["Revenue", (f) => money(f, f.revenue_minor), (f) => `and ${money(f, f.fees_minor)} in fees`],

@@ -24,6 +24,8 @@ const query = new URLSearchParams(location.search);
 const saleName = query.get("sale") ?? session.get(`sale.of.${id}`);
 const returned = query.get("paid") === "1";
 const opened = performance.now();
+/** For so long after the return a decline may be older than a success that is still on its way. */
+const SETTLING_MS = 5_000;
 const panel = byId("panel");
 const trouble = byId("trouble");
 
@@ -147,6 +149,7 @@ async function pay(buyer) {
   const got = await change("POST", `/v1/orders/${encodeURIComponent(id)}/pay`, `pay.${id}`);
   if (!got.ok) return refused(got);
   take(got.body);
+  session.set(`declines.${id}`, order?.payment?.declines ?? 0);
   const url = webAddress(order?.payment?.url);
   if (!url) {
     render();
@@ -211,11 +214,18 @@ function webAddress(text) {
   return url.protocol === "https:" || url.protocol === "http:" ? url.href : null;
 }
 
+/** How many declines to pass over in silence. */
+function declinesBefore() {
+  if (!returned) return null;
+  if (performance.now() - opened < SETTLING_MS) return Infinity;
+  return session.get(`declines.${id}`);
+}
+
 function render() {
   if (!order) return;
   byId("order").removeAttribute("aria-busy");
   const name = order.state in OUTCOMES ? order.state : order.state === "RESERVED" ? "checkout" : "paying";
-  const model = { order, started, returned, saleLink: saleLink() };
+  const model = { order, started, returned, declinesBefore: declinesBefore(), saleLink: saleLink() };
   if (shown?.name !== name) {
     const said = shown !== null;
     shown?.view.stop();

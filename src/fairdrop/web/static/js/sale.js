@@ -27,7 +27,10 @@ import { explain, KEEPING_PLACE, RETRYING } from "./words.js";
 const slug = decodeURIComponent(location.pathname.split("/")[2] ?? "");
 const shop = document.body.dataset.shop ?? "";
 const panel = byId("panel");
+/** What is wrong at the moment; gone with the next good answer. */
 const trouble = byId("trouble");
+/** What came of this visitor's last doing; stays until the next one. */
+const note = byId("note");
 const stockList = new StockList(byId("variants"));
 const VIEWS = { scheduled, join, shut, soldOut, lobby, waiting, ready, missed, basket };
 /** Ahead as far as the pace of asking goes, for those who have no place. */
@@ -105,7 +108,7 @@ function accept(status) {
   const before = place?.state;
   if (status.state === "NOT_ENTERED" || status.state === "CLOSED") {
     forgetPlace();
-    if (before === "ADMITTED") showNotice(trouble, "Your time inside is over. You can join the line again.");
+    if (before === "ADMITTED") showNotice(note, "Your time inside is over. You can join the line again.");
     if (status.state === "CLOSED") place = status;
     return;
   }
@@ -132,13 +135,15 @@ function forgetPlace() {
  */
 async function act(method, rest, operation) {
   const key = keyFor(operation);
+  showNotice(note);
   const got = await insist(
     () => call(method, salePath(slug, rest), { key }),
     () => showNotice(trouble, KEEPING_PLACE),
   );
   settleKey(operation);
   changes += 1;
-  showNotice(trouble, got.ok ? "" : explain(got));
+  showNotice(trouble);
+  showNotice(note, got.ok ? "" : explain(got));
   if (got.ok) accept(got.body);
   else await askPersonally();
   render();
@@ -215,6 +220,8 @@ function render() {
     replaceContent(panel, shown.view.element);
     panel.dataset.state = name;
     if (said) (name === "ready" ? alarm : announce)(shown.view.spoken);
+    // The turn may come while the person reads further down.
+    if (name === "ready") panel.scrollIntoView({ block: "nearest" });
   }
   shown.view.update(model);
   renderFacts(sale);

@@ -93,7 +93,10 @@ function row() {
     setText(name, fullName(variant));
     setText(cost, price(sale, variant.price_minor));
     setText(fee, feeWords(sale, variant));
-    [variant.sold, variant.held, variant.free].forEach((n, i) => (parts[i].style.flexGrow = String(n)));
+    [variant.sold, variant.held, variant.free].forEach((n, i) => {
+      parts[i].style.flexGrow = String(n);
+      parts[i].hidden = n === 0;
+    });
     const rest = `${formatCount(variant.sold)} of ${formatCount(variant.total)} sold`;
     const held = variant.held > 0 ? `${formatCount(variant.held)} in checkouts, ` : "";
     setText(figures, `${leftWords(variant)} · ${held}${rest}`);

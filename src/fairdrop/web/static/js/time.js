@@ -42,15 +42,14 @@ export function sameClock(ms, one, other) {
   return wall(one) === wall(other);
 }
 
-/** A length of time as digits: 4:05, 1:02:09, 3 d 04:00:00. @param {number} ms */
+/** A length of time as digits: 4:05, 1:02:09; days where there are two or more. @param {number} ms */
 export function formatLength(ms) {
   const s = Math.max(0, Math.ceil(ms / 1_000));
-  const days = Math.floor(s / 86_400);
-  const hours = Math.floor((s % 86_400) / 3_600);
+  if (s >= 172_800) return count(Math.floor(s / 86_400), "day");
+  const hours = Math.floor(s / 3_600);
   const minutes = Math.floor((s % 3_600) / 60);
   /** @param {number} n */
   const two = (n) => String(n).padStart(2, "0");
-  if (days > 0) return `${days} d ${two(hours)}:${two(minutes)}:${two(s % 60)}`;
   if (hours > 0) return `${hours}:${two(minutes)}:${two(s % 60)}`;
   return `${minutes}:${two(s % 60)}`;
 }
@@ -65,7 +64,7 @@ export function spokenLength(ms) {
 }
 
 /**
- * A range of waiting, no more exact than it is: "3 to 5 minutes", "less than a minute".
+ * A range of waiting, no more exact than it is: "about 3 to 5 minutes", "less than a minute".
  *
  * @param {[number, number]} range  Seconds.
  */
@@ -77,7 +76,7 @@ export function waitWords([low, high]) {
   const from = Math.floor(low / size);
   const to = Math.ceil(high / size);
   if (from < 1) return `up to ${count(to, unit)}`;
-  return from === to ? count(to, unit) : `${from} to ${count(to, unit)}`;
+  return from === to ? `about ${count(to, unit)}` : `about ${from} to ${count(to, unit)}`;
 }
 
 /** "1 minute", "2 minutes", "1,200 people" (`many` where an s is not enough). @param {number} n

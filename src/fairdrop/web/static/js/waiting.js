@@ -72,7 +72,7 @@ export function waiting(_model, actions) {
 /** @param {string} mode @param {[number, number]|null} range */
 function paceWords(mode, range) {
   if (mode === "paused") return "The shop has paused admission. Your place is kept.";
-  return range ? `About ${waitWords(range)} to go.` : "The line stands still at the moment.";
+  return range ? `Your turn comes in ${waitWords(range)}.` : "The line stands still at the moment.";
 }
 
 /** What the stock means to somebody with so many ahead. @param {number} people @param {number} free @param {number} held */

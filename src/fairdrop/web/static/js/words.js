@@ -26,6 +26,14 @@ const WORDS = {
   admission_other_sale: OTHER_BROWSER,
   admission_other_buyer: OTHER_BROWSER,
   order_started: "Checkout of these units has begun already. Cancel the order instead.",
+  no_reservation: "There is no such reservation of yours any more. Nothing was taken from you.",
+  reservation_expired: "The time to pay is over, and the units went back on sale. Nothing was taken from you.",
+  already_ordered: "Your turn has been used for an order already. Join the line again for another one.",
+  units_lost: "These units turned out to be somebody else's. Nothing was taken from you; please choose again.",
+  no_order: "There is no such order of yours.",
+  order_not_cancellable: "This order can no longer be cancelled.",
+  gateway_refused: "The payment service refused this payment. Nothing was taken from you; you can cancel the order or try again.",
+  visitor_required: OTHER_BROWSER,
   order_not_payable: "This order can no longer be paid. Nothing was taken from you.",
 };
 

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from redis.exceptions import ResponseError
+
 from fairdrop.drivers.store import Store
 from fairdrop.embedded import Durability, EmbeddedServices
 from fairdrop.errors import StoreUnavailable
@@ -45,6 +47,14 @@ async def own_services(tmp_path: Path) -> AsyncIterator[EmbeddedServices]:
         yield services
 
 
+@pytest.fixture
+async def own_store(own_services: EmbeddedServices) -> AsyncIterator[Store]:
+    """Connected as the product connects, with the product's timeout."""
+    store = Store(own_services.store_url)
+    yield store
+    await store.close()
+
+
 async def seconds_until_told(call: Awaitable[object]) -> float:
     """How long the caller waits for the error. The clock of this process, not of the store."""
     began = time.monotonic()
@@ -65,12 +75,11 @@ async def test_a_store_that_does_not_run_is_told_at_once(name: str, tmp_path: Pa
 
 
 async def test_a_store_that_hangs_is_told_within_a_second_and_works_again_when_it_wakes(
-    own_services: EmbeddedServices,
+    own_services: EmbeddedServices, own_store: Store
 ) -> None:
-    store = Store(own_services.store_url)
-    sale = DrivenSale(Scripts(store))
+    sale = DrivenSale(Scripts(own_store))
     await sale.load({"seat": 5})
-    room, stock = WaitingRoom(store), Inventory(store)
+    room, stock = WaitingRoom(own_store), Inventory(own_store)
     await room.join(sale.ref, "first")
     pid = own_services.supervisor.pid_of("valkey")
     assert pid is not None
@@ -86,14 +95,12 @@ async def test_a_store_that_hangs_is_told_within_a_second_and_works_again_when_i
     standing = await room.join(sale.ref, "ann")
     assert standing.place.state is State.WAITING
     assert (await room.status(sale.ref, "first")).place.position == 1
-    await store.close()
 
 
 async def test_a_store_that_was_killed_and_restarted_still_knows_everybody(
-    own_services: EmbeddedServices,
+    own_services: EmbeddedServices, own_store: Store
 ) -> None:
-    store = Store(own_services.store_url)
-    sale = DrivenSale(Scripts(store))
+    sale = DrivenSale(Scripts(own_store))
     await sale.load({"seat": 5}, cap=1)
     await sale.admit("inside")
     await sale.join("waiting")
@@ -113,4 +120,72 @@ async def test_a_store_that_was_killed_and_restarted_still_knows_everybody(
     # Scripts are not kept over a restart; the first call of each brings it along.
     assert (await sale.status("inside"))[0].state is State.ADMITTED
     assert (await sale.tick()).called == 0
-    await store.close()
+
+
+async def test_callers_who_arrive_while_others_wait_for_a_hanging_store_are_told_in_time(
+    own_services: EmbeddedServices, own_store: Store
+) -> None:
+    """Whoever has to queue behind batches that get no answer waits for those, and for their own."""
+    sale = DrivenSale(Scripts(own_store))
+    await sale.load({"seat": 5})
+    room = WaitingRoom(own_store)
+    await room.join(sale.ref, "first")
+    pid = own_services.supervisor.pid_of("valkey")
+    assert pid is not None
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        arrivals = []
+        for n in range(20):
+            arrivals.append(
+                asyncio.create_task(seconds_until_told(room.join(sale.ref, f"visitor-{n}")))
+            )
+            await asyncio.sleep(0)  # each a moment after the one before, in a batch of its own
+            await asyncio.sleep(0)
+        waits = await asyncio.gather(*arrivals)
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    assert max(waits) < 1
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"), [("maxmemory", "1"), ("min-replicas-to-write", "1")]
+)
+async def test_a_store_that_refuses_writes_is_unavailable_and_takes_nothing(
+    own_store: Store, setting: str, value: str
+) -> None:
+    sale = DrivenSale(Scripts(own_store))
+    await sale.load({"seat": 5})
+    await sale.admit("a")
+    figures = await sale.figures()
+    await own_store.redis.config_set(setting, value)
+    for call in (
+        sale.reserve("a", ["seat", 1]),
+        sale.join("b"),
+        DrivenSale(sale.scripts).load({"seat": 5}),
+    ):
+        with pytest.raises(StoreUnavailable):
+            await call
+    await own_store.redis.config_set(setting, "0")
+    assert await sale.figures() == figures
+    assert (await sale.reserve("a", ["seat", 1])).outcome == "RESERVED"
+
+
+async def test_a_store_that_has_become_a_replica_is_unavailable(
+    own_store: Store
+) -> None:
+    sale = DrivenSale(Scripts(own_store))
+    await sale.load({"seat": 5})
+    await own_store.redis.replicaof("127.0.0.1", 1)
+    with pytest.raises(StoreUnavailable):
+        await sale.join("a")
+    await own_store.redis.replicaof("NO", "ONE")
+    assert (await sale.join("a"))[0].state is State.WAITING
+
+
+async def test_an_error_of_ours_in_a_script_is_not_taken_for_a_store_that_is_down(
+    store: Store,
+) -> None:
+    sale = DrivenSale(Scripts(store))
+    await sale.load({"seat": 5})
+    with pytest.raises(ResponseError):
+        await sale.scripts.join(sale.ref, [])  # no batch is empty

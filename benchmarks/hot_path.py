@@ -1,0 +1,295 @@
+"""Requests per second of the hot steps on one core, against an empty endpoint of the same server.
+
+    .venv/bin/python benchmarks/hot_path.py [--quick]
+
+The server has one core for itself; the load generator, Valkey and PostgreSQL share the other. All
+steps are measured in turn, several rounds of it, and the medians of rounds are compared. Goals:
+join and reserve at 0.55 of the empty endpoint or better, reserve at 4 times the uncoalesced one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import uvloop
+
+sys.path.insert(0, str(Path(__file__).parent))
+from load import Measured, closed_loop, http, paced
+
+from fairdrop.app import open_parts
+from fairdrop.catalog import NewSale, NewVariant
+from fairdrop.embedded import EmbeddedServices, free_port, listening, remove_data
+from fairdrop.schema.migrate import migrate
+from fairdrop.settings import SECRETS, Settings
+from fairdrop.waiting_room import new_signing_key
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from fairdrop.app import Parts
+    from fairdrop.catalog import Sale
+
+GOALS = {
+    "join_to_empty_ratio": 0.55,
+    "reserve_to_empty_ratio": 0.55,
+    "reserve_to_uncoalesced_ratio": 4.0,
+    "join_to_uncoalesced_ratio": 4.0,
+}
+CONNECTIONS = 256
+
+
+def say(text: str) -> None:
+    """Progress, for people."""
+    print(text, file=sys.stderr, flush=True)
+
+
+@asynccontextmanager
+async def server(settings: Settings) -> AsyncIterator[int]:
+    """The web worker, alone on core 0; everything else moves to core 1. Yields its port."""
+    cores = sorted(os.sched_getaffinity(0))
+    pinned = len(cores) > 1
+    path = [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, path))}
+    for name, value in settings.model_dump(exclude_none=True).items():
+        env[f"FAIRDROP_{name.upper()}"] = str(value.get_secret_value() if name in SECRETS else value)
+    process = subprocess.Popen(
+        [
+            *(["taskset", "-c", str(cores[0])] if pinned else []),
+            str(Path(sys.executable).parent / "granian"),
+            *("--interface", "asgi", "--factory", "--loop", "uvloop", "--no-ws"),
+            *("--port", str(settings.port), "--backlog", "4096", "--backpressure", "4096"),
+            *("--log-level", "warning"),
+            "hot_path_server:make_app",
+        ],
+        env=env,
+        start_new_session=True,
+    )
+    try:
+        ready = listening("127.0.0.1", settings.port)
+        for _ in range(200):
+            try:
+                await ready()
+                break
+            except OSError:
+                await asyncio.sleep(0.05)
+        yield settings.port
+    finally:
+        os.killpg(process.pid, signal.SIGTERM)
+        process.wait()
+
+
+async def prepared_sale(parts: Parts, people: int) -> Sale:
+    """An open sale with more room and more stock than the benchmark can use."""
+    _, sale_id = await parts.catalog.create(
+        NewSale(
+            slug=f"bench-{os.getpid()}",
+            name="Benchmark",
+            opens_at=datetime(2026, 1, 1, tzinfo=UTC),
+            currency="EUR",
+            variants=(NewVariant("Ticket", "Standing", 4_500, 5_000_000),),
+            rate_per_s=10 * people,
+            cap=10 * people,
+            lease_ttl_ms=3_600_000,
+            claim_ttl_ms=3_600_000,
+            hold_ttl_ms=3_600_000,
+        ),
+        "benchmark",
+    )
+    sale = await parts.catalog.sale(sale_id)
+    if sale is None:
+        raise RuntimeError("the sale is not there")
+    sale = await parts.loader.keep_loaded(sale)
+    await parts.waiting_room.tick(sale.ref)
+    return sale
+
+
+class Requests:
+    """Requests of each step, each for a visitor of its own, made beforehand."""
+
+    def __init__(self, parts: Parts, sale: Sale, port: int) -> None:
+        self._parts = parts
+        self._sale = sale
+        self._port = port
+        self._body = json.dumps(
+            {"lines": [{"variant": sale.variants[0].id, "quantity": 1}]}
+        ).encode()
+
+    def empty(self, count: int) -> list[bytes]:
+        """As large as a join, so that reading it costs the same."""
+        _, token = self._parts.visitors.new()
+        return [http("GET", "/empty", {"authorization": f"Bearer {token}"})] * count
+
+    def join(self, count: int) -> list[bytes]:
+        """People who come for the first time."""
+        return [self._step("POST", "join", self._parts.visitors.new()[1]) for _ in range(count)]
+
+    async def status(self, count: int) -> list[bytes]:
+        """People who wait."""
+        tokens = [self._parts.visitors.new()[1] for _ in range(count)]
+        await self._run([self._step("POST", "join", token) for token in tokens])
+        return [self._step("GET", "me", token) for token in tokens]
+
+    async def reserve(self, count: int, prefix: str) -> list[bytes]:
+        """People who have entered through this server, with their admissions."""
+        tokens = [self._parts.visitors.new()[1] for _ in range(count)]
+        await self._run([self._step("POST", "join", token) for token in tokens])
+        while (await self._parts.waiting_room.tick(self._sale.ref)).more:
+            pass
+        claimed = await self._run([self._step("POST", "claim", token) for token in tokens])
+        admissions = {}
+        for body in claimed.bodies:
+            status = msgspec.json.decode(body)
+            claims = status["token"].split(".")[1]
+            subject = msgspec.json.decode(_unpadded(claims))["sub"]
+            admissions[subject] = status["token"]
+        return [
+            http(
+                "POST",
+                f"{prefix}/{self._sale.id}/reservations",
+                {
+                    "authorization": f"Bearer {token}",
+                    "fairdrop-admission": admissions[token.split(".")[1]],
+                    "idempotency-key": f"key-{number}",
+                    "content-type": "application/json",
+                },
+                self._body,
+            )
+            for number, token in enumerate(tokens)
+        ]
+
+    def _step(self, method: str, step: str, token: str) -> bytes:
+        path = f"/v1/sales/{self._sale.id}/{step}"
+        return http(method, path, {"authorization": f"Bearer {token}"})
+
+    async def _run(self, requests: list[bytes]) -> Measured:
+        return await closed_loop(
+            self._port, requests, connections=CONNECTIONS, keep_bodies=True
+        )
+
+
+def _unpadded(text: str) -> bytes:
+    import base64
+
+    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+
+
+async def measure(port: int, name: str, requests: list[bytes], expected: bytes) -> float:
+    """Answers per second; every answer has to be the expected one."""
+    measured = await closed_loop(port, requests, connections=CONNECTIONS)
+    if set(measured.statuses) != {expected}:
+        raise RuntimeError(f"{name}: {dict(measured.statuses)}, expected only {expected!r}")
+    say(f"  {name:22}{measured.per_s:10,.0f}/s")
+    return measured.per_s
+
+
+async def run(*, quick: bool) -> dict[str, Any]:
+    """All rounds, and the half-load latencies."""
+    rounds, size = (3, 5_000) if quick else (5, 12_000)
+    directory = Path(tempfile.mkdtemp(prefix="fairdrop-bench-"))
+    cores = sorted(os.sched_getaffinity(0))
+    if len(cores) > 1:
+        # Children inherit it: Valkey and PostgreSQL share core 1 with the load generator.
+        os.sched_setaffinity(0, {cores[1]})
+    try:
+        async with EmbeddedServices(directory / "data") as services:
+            await migrate(services.database_url)
+            settings = Settings(
+                store_url=services.store_url,
+                database_url=services.database_url,
+                visitor_key="benchmark" * 5,
+                signing_keys=new_signing_key(),
+                port=free_port(),
+                log_level="warning",
+            )
+            os.sched_setaffinity(0, set(cores))
+            async with server(settings) as port, open_parts(settings) as parts:
+                if len(cores) > 1:
+                    os.sched_setaffinity(0, {cores[1]})
+                return await _measure_all(parts, port, rounds, size)
+    finally:
+        remove_data(directory / "data")
+        directory.rmdir()
+
+
+async def _measure_all(parts: Parts, port: int, rounds: int, size: int) -> dict[str, Any]:
+    sale = await prepared_sale(parts, 2 * rounds * size)
+    requests = Requests(parts, sale, port)
+    rates: dict[str, list[float]] = {}
+
+    def keep(name: str, rate: float) -> None:
+        rates.setdefault(name, []).append(rate)
+
+    await closed_loop(port, requests.empty(size), connections=CONNECTIONS)
+    await closed_loop(port, requests.join(size // 4), connections=CONNECTIONS)
+    for number in range(rounds):
+        say(f"round {number + 1} of {rounds}")
+        keep("empty", await measure(port, "empty", requests.empty(2 * size), b"200"))
+        keep("join", await measure(port, "join", requests.join(size), b"200"))
+        keep("status", await measure(port, "status", await requests.status(size), b"200"))
+        reserve = await requests.reserve(size, "/v1/sales")
+        keep("reserve", await measure(port, "reserve", reserve, b"201"))
+        single = await requests.reserve(size // 4, "/uncoalesced")
+        keep("reserve_uncoalesced", await measure(port, "reserve uncoalesced", single, b"201"))
+    middle = {name: statistics.median(values) for name, values in rates.items()}
+    say("latency at half load")
+    latencies = {}
+    for name, made in (
+        ("join", requests.join(size)),
+        ("status", await requests.status(size)),
+        ("reserve", await requests.reserve(size, "/v1/sales")),
+    ):
+        measured = await paced(port, made, middle[name] / 2, connections=CONNECTIONS)
+        latencies[f"{name}_half_load_p50_ms"] = round(measured.percentile_ms(0.5), 2)
+        latencies[f"{name}_half_load_p99_ms"] = round(measured.percentile_ms(0.99), 2)
+    results = {
+        **{f"{name}_http_per_s": round(rate) for name, rate in middle.items()},
+        "join_to_empty_ratio": round(middle["join"] / middle["empty"], 3),
+        "status_to_empty_ratio": round(middle["status"] / middle["empty"], 3),
+        "reserve_to_empty_ratio": round(middle["reserve"] / middle["empty"], 3),
+        "reserve_to_uncoalesced_ratio": round(
+            middle["reserve"] / middle["reserve_uncoalesced"], 3
+        ),
+        "join_to_uncoalesced_ratio": round(middle["join"] / middle["reserve_uncoalesced"], 3),
+        **latencies,
+    }
+    return {
+        "conditions": {
+            "rounds": rounds,
+            "requests_a_round": size,
+            "connections": CONNECTIONS,
+            "python": sys.version.split()[0],
+            "cores": len(os.sched_getaffinity(0)),
+            "server_cores": 1,
+        },
+        "results": results,
+        "goals": {
+            name: {"value": results[name], "goal": goal, "met": results[name] >= goal}
+            for name, goal in GOALS.items()
+        },
+    }
+
+
+def main() -> None:
+    """Measure, and print one JSON object."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="fewer requests, under 60 s")
+    arguments = parser.parse_args()
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        print(json.dumps(runner.run(run(quick=arguments.quick)), indent=2))
+
+
+if __name__ == "__main__":
+    main()

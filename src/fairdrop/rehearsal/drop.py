@@ -1,0 +1,105 @@
+"""The sale that is rehearsed: its variants, its pace, and deadlines short enough to watch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+CURRENCY = "EUR"
+FEE_BPS = 1_000
+ORDER_LIMIT = 4
+CLAIM_TTL_MS = 5_000
+LEASE_TTL_MS = 25_000
+HOLD_TTL_MS = 4_000
+PAYMENT_TTL_MS = 4_000
+INSIDE_PER_UNIT = 3
+LEAST_INSIDE = 100
+LEAST_RATE_PER_S = 50
+CROWD_PASSES_IN_S = 12
+_SEATS = (
+    # name, price in minor units, share of the units
+    ("Standing", 3_900, 0.50),
+    ("Seat, stalls", 6_500, 0.25),
+    ("Seat, balcony", 5_200, 0.15),
+    ("Front row", 14_900, 0.10),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """What to create. ``rate_per_s`` is the admission pace in people per second."""
+
+    slug: str
+    name: str
+    units: int
+    rate_per_s: float
+    description: str = ""
+    claim_ttl_ms: int = CLAIM_TTL_MS
+    lease_ttl_ms: int = LEASE_TTL_MS
+    hold_ttl_ms: int = HOLD_TTL_MS
+    payment_ttl_ms: int = PAYMENT_TTL_MS
+
+    @property
+    def cap(self) -> int:
+        """People inside at one time: some for each unit, since not everybody inside buys."""
+        return max(LEAST_INSIDE, INSIDE_PER_UNIT * self.units)
+
+    def variants(self) -> list[dict[str, Any]]:
+        """The variants as the control plane takes them; together they have all units."""
+        quantities = split_units(self.units)
+        return [
+            {
+                "product": "Rooftop concert",
+                "name": name,
+                "price_minor": price_minor,
+                "quantity": quantity,
+            }
+            for (name, price_minor, _), quantity in zip(_SEATS, quantities, strict=True)
+            if quantity
+        ]
+
+    def body(self, opens_at_s: float) -> dict[str, Any]:
+        """The body of ``POST /admin/v1/sales``; ``opens_at_s`` in seconds since the epoch."""
+        return {
+            "slug": self.slug,
+            "name": self.name,
+            "description": self.description,
+            "timezone": "Europe/Berlin",
+            "opens_at": datetime.fromtimestamp(opens_at_s, UTC).isoformat(),
+            "currency": CURRENCY,
+            "fee_bps": FEE_BPS,
+            "rate_per_s": self.rate_per_s,
+            "cap": self.cap,
+            "claim_ttl_ms": self.claim_ttl_ms,
+            "lease_ttl_ms": self.lease_ttl_ms,
+            "hold_ttl_ms": self.hold_ttl_ms,
+            "payment_ttl_ms": self.payment_ttl_ms,
+            "order_limit": ORDER_LIMIT,
+            "buyer_limit": ORDER_LIMIT,
+            "variants": self.variants(),
+        }
+
+
+def split_units(units: int) -> list[int]:
+    """How many units each variant has: by the shares, rounded down, the first takes the rest.
+
+    >>> split_units(200), split_units(1)
+    ([100, 50, 30, 20], [1, 0, 0, 0])
+    """
+    others = [int(units * share) for _, _, share in _SEATS[1:]]
+    return [units - sum(others), *others]
+
+
+def default_rate_per_s(buyers: int) -> float:
+    """A pace at which the whole crowd could pass in CROWD_PASSES_IN_S, so that a line forms.
+
+    >>> default_rate_per_s(2_000), default_rate_per_s(100)
+    (166.0, 50.0)
+    """
+    return float(max(LEAST_RATE_PER_S, buyers // CROWD_PASSES_IN_S))
+
+
+def time_limit_s(buyers: int, rate_per_s: float) -> float:
+    """How long a rehearsal may take before it counts as stuck: many times what it should need."""
+    return 90.0 + buyers / 50 + buyers / max(rate_per_s, 1.0)

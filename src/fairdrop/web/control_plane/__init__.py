@@ -1,0 +1,53 @@
+"""The control plane: what operators, their scripts and the console call (FastAPI, an API key)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from fastapi import FastAPI
+
+from fairdrop import __version__
+
+from . import orders, sales
+from .figures import SaleFigures
+from .gate import Gate
+from .problems import PROBLEM_RESPONSES, install
+
+if TYPE_CHECKING:
+    from fastapi.routing import APIRoute
+
+    from fairdrop.app import Parts
+    from fairdrop.web.live import Live
+
+__all__ = ["PREFIX", "make"]
+
+PREFIX = "/admin/v1"
+"""Where the application is mounted."""
+
+
+def make(parts: Parts, live: Live) -> FastAPI:
+    """The application to mount at :data:`PREFIX`. Every answer that is no success is a problem document.
+
+    It has no documentation pages of its own: ``fairdrop.web.openapi`` shows both planes together.
+    """
+    app = FastAPI(
+        title="Fairdrop control plane",
+        version=__version__,
+        openapi_url=None,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        generate_unique_id_function=_operation_id,
+        responses=PROBLEM_RESPONSES,
+    )
+    install(app)
+    figures = SaleFigures(parts, live)
+    app.include_router(sales.router(parts, figures))
+    app.include_router(orders.router(parts))
+    key = parts.settings.admin_key
+    app.add_middleware(Gate, key=key.get_secret_value() if key is not None else "")
+    return app
+
+
+def _operation_id(route: APIRoute) -> str:
+    return route.name

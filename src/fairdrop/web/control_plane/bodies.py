@@ -1,0 +1,176 @@
+"""What operators send. Unknown fields, nulls and values of another type are refused."""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import Annotated, Any, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+from .local_time import zone_of
+
+_DAY_MS = 86_400_000
+UNITS_MAX = 10_000_000
+"""Units of one variant; a sale of more is split into variants."""
+
+
+def _plain(text: str) -> str:
+    """Any script, emoji and writing direction (case 31), but nothing that steers a terminal."""
+    if any(unicodedata.category(character) == "Cc" for character in text):
+        raise ValueError("control characters and line breaks are not allowed here")
+    return _not_blank(text)
+
+
+def _prose(text: str) -> str:
+    if any(unicodedata.category(c) == "Cc" and c not in "\n\t" for c in text):
+        raise ValueError("control characters other than line breaks and tabs are not allowed")
+    return text
+
+
+def _not_blank(text: str) -> str:
+    if not text.strip():
+        raise ValueError("it may not be blank")
+    return text
+
+
+def _zone(name: str) -> str:
+    zone_of(name)
+    return name
+
+
+Name = Annotated[str, Field(min_length=1, max_length=300), AfterValidator(_plain)]
+Description = Annotated[str, Field(max_length=5_000), AfterValidator(_prose)]
+Slug = Annotated[
+    str,
+    Field(
+        pattern=r"^[a-z0-9]([a-z0-9-]{0,62}[a-z0-9])?$",
+        description="Small letters, digits and hyphens; part of the sale's address.",
+    ),
+]
+Currency = Annotated[str, Field(pattern=r"^[A-Z]{3}$", description="ISO 4217, like EUR.")]
+Zone = Annotated[
+    str,
+    Field(max_length=64, description="IANA zone, like Europe/Zurich."),
+    AfterValidator(_zone),
+]
+Time = Annotated[
+    str,
+    Field(
+        max_length=40,
+        description="On the clock of the sale's zone (2026-03-01T08:30), or with an offset"
+        " (2026-03-01T08:30:00+01:00, 2026-03-01T07:30:00Z).",
+    ),
+]
+Rate = Annotated[
+    float,
+    Field(ge=0.001, le=100_000, allow_inf_nan=False, description="People called per second (W8)."),
+]
+Cap = Annotated[int, Field(ge=1, le=1_000_000, description="People inside at a time (W9).")]
+Duration = Annotated[int, Field(ge=100, le=7 * _DAY_MS)]
+OrderLimit = Annotated[int, Field(ge=1, le=1_000, description="Units of one order (H6).")]
+BuyerLimit = Annotated[
+    int, Field(ge=1, le=100_000, description="Units of one buyer, held and bought (H6).")
+]
+Attempts = Annotated[int, Field(ge=1, le=100, description="Declines until an order fails.")]
+
+
+class _Body(BaseModel):
+    # Strict: "3" is no number and true is not 1.
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+
+class VariantBody(_Body):
+    """A variant to sell."""
+
+    product: Name
+    name: Name
+    price_minor: Annotated[int, Field(ge=0, le=10**12, description="In minor units.")]
+    quantity: Annotated[int, Field(ge=0, le=UNITS_MAX)]
+
+
+class NewSaleBody(_Body):
+    """A sale to create. Whatever is left out has the default shown."""
+
+    slug: Slug
+    name: Name
+    opens_at: Time
+    currency: Currency
+    variants: Annotated[list[VariantBody], Field(min_length=1, max_length=100)]
+    description: Description = ""
+    timezone: Zone = "UTC"
+    closes_at: Time | None = None
+    rate_per_s: Rate = 50.0
+    cap: Cap = 1_000
+    claim_ttl_ms: Duration = 60_000
+    lease_ttl_ms: Duration = 300_000
+    hold_ttl_ms: Duration = 600_000
+    payment_ttl_ms: Duration = 300_000
+    order_limit: OrderLimit = 4
+    buyer_limit: BuyerLimit = 4
+    fee_bps: Annotated[int, Field(ge=0, le=10_000, description="Booking fee; 1000 is 10 %.")] = 1_000
+    accept_late: Annotated[bool, Field(description="Late money buys units that are left (O7).")] = (
+        True
+    )
+    payment_attempts: Attempts = 3
+    gateway: Annotated[str, Field(min_length=1, max_length=40)] = "sandbox"
+
+
+def _without_null(schema: dict[str, Any]) -> None:
+    """A field of a change may be left out, which is not the same as null."""
+    for name, field in schema["properties"].items():
+        options = [option for option in field.pop("anyOf", []) if option != {"type": "null"}]
+        field.pop("default", None)
+        if len(options) == 1:
+            schema["properties"][name] = {**options[0], **field}
+
+
+class SaleChangeBody(_Body):
+    """What to change; what is left out stays."""
+
+    model_config = ConfigDict(
+        strict=True, extra="forbid", frozen=True, json_schema_extra=_without_null
+    )
+
+    name: Name | None = None
+    description: Description | None = None
+    timezone: Zone | None = None
+    opens_at: Time | None = None
+    closes_at: Time | None = None
+    rate_per_s: Rate | None = None
+    cap: Cap | None = None
+    claim_ttl_ms: Duration | None = None
+    lease_ttl_ms: Duration | None = None
+    hold_ttl_ms: Duration | None = None
+    payment_ttl_ms: Duration | None = None
+    order_limit: OrderLimit | None = None
+    buyer_limit: BuyerLimit | None = None
+    accept_late: bool | None = None
+    payment_attempts: Attempts | None = None
+
+    @model_validator(mode="after")
+    def _no_nulls(self) -> Self:
+        for name in sorted(self.model_fields_set):
+            if getattr(self, name) is None:
+                raise ValueError(f"{name} may be left out, not null")
+        return self
+
+
+class StockBody(_Body):
+    """More units (positive) or fewer (negative)."""
+
+    delta: Annotated[int, Field(ge=-100_000, le=UNITS_MAX)]
+
+    @model_validator(mode="after")
+    def _not_zero(self) -> Self:
+        if self.delta == 0:
+            raise ValueError("delta is not 0")
+        return self
+
+
+class RefundBody(_Body):
+    """Money to give back: all that is left, or ``amount_minor`` of it."""
+
+    amount_minor: Annotated[
+        int | None, Field(ge=1, le=10**15, description="In minor units; left out or null: all.")
+    ] = None
+    reason: Annotated[str, Field(min_length=1, max_length=500), AfterValidator(_plain)]

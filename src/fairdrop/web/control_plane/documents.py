@@ -1,0 +1,320 @@
+"""What operators get. Times are RFC 3339 in UTC; amounts are integers in minor units."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from fairdrop.money import exponent
+from fairdrop.web.wire import rfc3339
+
+from .local_time import on_the_clock, zone_of
+
+if TYPE_CHECKING:
+    from fairdrop.catalog import Sale
+    from fairdrop.checkout import Order, OrderHistory, Refund
+    from fairdrop.inventory import Figures
+
+
+class _Document(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class Variant(_Document):
+    """A variant as it was set up; its live stock is in the figures."""
+
+    id: str
+    product: str
+    name: str
+    price_minor: int
+    quantity: int
+
+
+class SaleDocument(_Document):
+    """A sale with all of its settings."""
+
+    id: str
+    slug: str
+    name: str
+    description: str
+    mode: str = Field(
+        description="scheduled, lobby, drawing, open, paused, draining or closed; as the store has"
+        " it, when the store answers."
+    )
+    timezone: str
+    opens_at: str = Field(description="In UTC.")
+    opens_at_local: str = Field(description="On the clock of the sale's zone.")
+    closes_at: str | None
+    closes_at_local: str | None
+    currency: str
+    currency_exponent: int
+    rate_per_s: float
+    cap: int
+    claim_ttl_ms: int
+    lease_ttl_ms: int
+    hold_ttl_ms: int
+    payment_ttl_ms: int
+    order_limit: int
+    buyer_limit: int
+    fee_bps: int
+    accept_late: bool
+    payment_attempts: int
+    gateway: str
+    version: int = Field(description="Grows with each change.")
+    loaded: bool = Field(description="Whether the store has the sale: only then it can be joined.")
+    variants: list[Variant]
+
+
+class SaleList(_Document):
+    """The newest sales, newest first."""
+
+    sales: list[SaleDocument]
+
+
+class VariantStock(_Document):
+    """Live stock: ``free + held + sold = quantity``."""
+
+    id: str
+    name: str
+    quantity: int
+    free: int
+    held: int
+    sold: int
+
+
+class FiguresDocument(_Document):
+    """The live figures of a sale: the line and stock from the store, orders and money from the books.
+
+    ``joined = waiting + called + admitted people inside + missed + left + done``; ``inside`` counts
+    those who are called and those who are admitted, as the cap does.
+    """
+
+    mode: str
+    waiting: int
+    called: int
+    inside: int
+    missed: int
+    joined: int
+    admitted: int = Field(description="Admissions given out so far.")
+    left: int
+    done: int
+    served: int
+    tail: int
+    rate_per_s: float
+    measured_rate_per_s: float
+    cap: int
+    server_time_ms: int
+    variants: list[VariantStock]
+    orders: dict[str, int] = Field(description="How many orders are in each state that occurs.")
+    revenue_minor: int
+    fees_minor: int
+    refund_liability_minor: int = Field(description="Owed to buyers: refunds on their way.")
+    currency: str
+    currency_exponent: int
+
+
+class Line(_Document):
+    """What an order has of one variant."""
+
+    variant: str
+    product: str
+    name: str
+    quantity: int
+    serials: list[int]
+    price_minor: int
+
+
+class PaymentState(_Document):
+    """The payment at the gateway: CREATING, OPEN, SUCCEEDED or CLOSED."""
+
+    state: str
+    declines: int
+    attempts_left: int
+    last_decline: str | None
+
+
+class OperatorOrderDocument(_Document):
+    """An order as operators see it."""
+
+    id: str
+    sale: str
+    buyer: str
+    state: str
+    email: str | None
+    name: str | None
+    currency: str
+    currency_exponent: int
+    subtotal_minor: int
+    fee_minor: int
+    total_minor: int
+    refunded_minor: int
+    created_at: str
+    deadline: str
+    lines: list[Line]
+    payment: PaymentState | None
+
+
+class OrderPage(_Document):
+    """A page of orders, oldest first; ``next`` is the ``after`` of the next page."""
+
+    orders: list[OperatorOrderDocument]
+    next: str | None
+
+
+class TransitionDocument(_Document):
+    """One step of an order."""
+
+    at: str
+    from_state: str | None
+    to_state: str
+    cause: str
+
+
+class RefundDocument(_Document):
+    """Money to give back (PENDING) or given back (SUCCEEDED)."""
+
+    id: str
+    order: str
+    amount_minor: int
+    currency: str
+    reason: str
+    state: str
+    attempts: int
+    last_error: str | None
+    created_at: str
+
+
+class EntryDocument(_Document):
+    """A row of the ledger; all rows of one reference and kind are one posting."""
+
+    reference: str
+    kind: str
+    account: str
+    currency: str
+    debit_minor: int
+    credit_minor: int
+    posted_at: str
+
+
+class OrderHistoryDocument(OperatorOrderDocument):
+    """An order with everything that happened to it."""
+
+    gateway: str
+    transitions: list[TransitionDocument]
+    refunds: list[RefundDocument]
+    entries: list[EntryDocument]
+
+
+def sale_document(sale: Sale, figures: Figures | None) -> SaleDocument:
+    """The document of a sale; ``figures`` are the store's, None when it has not got the sale."""
+    zone = zone_of(sale.timezone)
+    settings = {
+        name: getattr(sale, name)
+        for name in SaleDocument.model_fields
+        if name in sale.__struct_fields__ and name not in _SHOWN_OTHERWISE
+    }
+    return SaleDocument(
+        **settings,
+        mode=figures.mode if figures is not None else sale.mode,
+        opens_at=rfc3339(sale.opens_at),
+        opens_at_local=on_the_clock(sale.opens_at, zone),
+        closes_at=rfc3339(sale.closes_at) if sale.closes_at else None,
+        closes_at_local=on_the_clock(sale.closes_at, zone) if sale.closes_at else None,
+        currency_exponent=exponent(sale.currency),
+        loaded=figures is not None,
+        variants=[
+            Variant(
+                id=variant.id,
+                product=variant.product,
+                name=variant.name,
+                price_minor=variant.price_minor,
+                quantity=variant.quantity,
+            )
+            for variant in sale.variants
+        ],
+    )
+
+
+_SHOWN_OTHERWISE = {"mode", "opens_at", "closes_at", "variants"}
+
+
+def order_document(order: Order) -> OperatorOrderDocument:
+    """The document of an order. The payment page's address is the buyer's alone, and left out."""
+    return OperatorOrderDocument(**_order_fields(order))
+
+
+def history_document(history: OrderHistory) -> OrderHistoryDocument:
+    """The document of an order with its history."""
+    return OrderHistoryDocument(
+        **_order_fields(history.order),
+        gateway=history.order.gateway,
+        transitions=[
+            TransitionDocument(
+                at=rfc3339(step.at),
+                from_state=step.from_state,
+                to_state=step.to_state,
+                cause=step.cause,
+            )
+            for step in history.transitions
+        ],
+        refunds=[refund_document(refund) for refund in history.refunds],
+        entries=[
+            EntryDocument(**{**entry._asdict(), "posted_at": rfc3339(entry.posted_at)})
+            for entry in history.entries
+        ],
+    )
+
+
+def refund_document(refund: Refund) -> RefundDocument:
+    """The document of a refund."""
+    return RefundDocument(
+        id=refund.id,
+        order=refund.order,
+        amount_minor=refund.amount_minor,
+        currency=refund.currency,
+        reason=refund.reason,
+        state=refund.state,
+        attempts=refund.attempts,
+        last_error=refund.last_error,
+        created_at=rfc3339(refund.created_at),
+    )
+
+
+def _order_fields(order: Order) -> dict[str, object]:
+    payment = order.payment
+    return {
+        "id": order.id,
+        "sale": order.sale,
+        "buyer": order.buyer,
+        "state": order.state.value,
+        "email": order.email,
+        "name": order.name,
+        "currency": order.currency,
+        "currency_exponent": exponent(order.currency),
+        "subtotal_minor": order.subtotal_minor,
+        "fee_minor": order.fee_minor,
+        "total_minor": order.total_minor,
+        "refunded_minor": order.refunded_minor,
+        "created_at": rfc3339(order.created_at),
+        "deadline": rfc3339(order.deadline),
+        "lines": [
+            Line(
+                variant=line.variant,
+                product=line.product,
+                name=line.name,
+                quantity=line.quantity,
+                serials=line.serials,
+                price_minor=line.price_minor,
+            )
+            for line in order.lines
+        ],
+        "payment": PaymentState(
+            state=payment.state,
+            declines=payment.declines,
+            attempts_left=payment.attempts_left,
+            last_decline=payment.last_decline,
+        )
+        if payment is not None
+        else None,
+    }

@@ -1,0 +1,280 @@
+"""Operations on sales: create, read, change, steer, stock, figures (W17, H9)."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+from fastapi import APIRouter, Path, Query, Response
+
+from fairdrop.catalog import STEERING, CreateOutcome, NewSale, NewVariant, Steer
+from fairdrop.errors import StoreUnavailable
+from fairdrop.web.wire import Problem
+
+from .bodies import UNITS_MAX, NewSaleBody, SaleChangeBody, StockBody
+from .documents import FiguresDocument, SaleDocument, SaleList, VariantStock, sale_document
+from .local_time import same_reading, to_utc, zone_of
+from .problems import CONFLICT, NOT_FOUND
+
+if TYPE_CHECKING:
+    from fairdrop.app import Parts
+    from fairdrop.catalog import Sale
+    from fairdrop.inventory import Figures
+
+    from .figures import SaleFigures
+
+ACTOR = "api"
+"""Who did it, in the audit: accounts of people come with the console's logins."""
+
+SaleName = Annotated[str, Path(alias="sale", max_length=64, description="The sale's id or slug.")]
+VariantId = Annotated[str, Path(alias="variant", max_length=64, description="The variant's id.")]
+_NAME = re.compile(r"[a-z0-9-]{1,64}")
+
+
+def router(parts: Parts, figures: SaleFigures) -> APIRouter:
+    """The routes of sales."""
+    desk = _Desk(parts)
+    routes = APIRouter(tags=["sales"])
+
+    @routes.post("/sales", status_code=201, responses=CONFLICT)
+    async def create_sale(body: NewSaleBody, response: Response) -> SaleDocument:
+        """Create a sale, and bring it into the store, so that it can be joined when it opens.
+
+        A taken slug is refused (`slug_taken`); the answer names the sale that has it.
+        """
+        sale = await desk.create(body)
+        response.headers["location"] = f"/admin/v1/sales/{sale.id}"
+        return await desk.document(sale)
+
+    @routes.get("/sales")
+    async def list_sales(
+        limit: Annotated[int, Query(ge=1, le=200, description="How many.")] = 50,
+    ) -> SaleList:
+        """The newest sales, newest first."""
+        sales = await parts.catalog.sales(limit)
+        return SaleList(sales=list(await asyncio.gather(*map(desk.document, sales))))
+
+    @routes.get("/sales/{sale}", responses=NOT_FOUND)
+    async def show_sale(name: SaleName) -> SaleDocument:
+        """One sale with all of its settings."""
+        return await desk.document(await desk.sale(name))
+
+    @routes.patch("/sales/{sale}", responses=NOT_FOUND | CONFLICT)
+    async def change_sale(name: SaleName, body: SaleChangeBody) -> SaleDocument:
+        """Change a sale, also while it runs; the store follows at once.
+
+        Times without an offset are on the clock of the sale's zone. The opening time can change
+        until the sale has opened (`already_opened`).
+        """
+        return await desk.document(await desk.change(await desk.sale(name), body))
+
+    for steer in Steer:
+        routes.add_api_route(
+            f"/sales/{{sale}}/{steer.value}",
+            desk.steering(steer),
+            methods=["POST"],
+            name=f"{steer.value}_sale",
+            summary=f"{steer.value.capitalize()} sale",
+            description=_DESCRIPTIONS[steer],
+            responses=NOT_FOUND | CONFLICT,
+        )
+
+    @routes.post(
+        "/sales/{sale}/variants/{variant}/stock", responses=NOT_FOUND | CONFLICT, tags=["stock"]
+    )
+    async def change_stock(name: SaleName, variant: VariantId, body: StockBody) -> VariantStock:
+        """Put more units on sale, or take free ones out; at once for everybody.
+
+        Units that are held or sold are never taken out (`too_few_free`).
+        """
+        return await desk.change_stock(await desk.sale(name), variant, body.delta)
+
+    @routes.get("/sales/{sale}/figures", responses=NOT_FOUND)
+    async def show_figures(name: SaleName) -> FiguresDocument:
+        """The live figures: the line, the stock, the orders, the money."""
+        return await figures.of(await desk.sale(name))
+
+    return routes
+
+
+_DESCRIPTIONS = {
+    Steer.OPEN: "Open a scheduled sale now, or a closed one again.",
+    Steer.PAUSE: "Call nobody until the sale is resumed. Who is inside can go on.",
+    Steer.RESUME: "Call people again, and let new ones join.",
+    Steer.DRAIN: "Let nobody join any more; those in the line are still called.",
+    Steer.CLOSE: "End the sale: nobody joins, is called or reserves. Orders under way can be paid.",
+}
+
+
+class _Desk:
+    """The use cases behind the routes."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    async def sale(self, name: str) -> Sale:
+        """The sale as the database has it now. Raises Problem 404."""
+        catalog = self._parts.catalog
+        if _NAME.fullmatch(name):
+            known = catalog.known(name)
+            catalog.forget(known.id if known is not None else name)
+            sale = await catalog.sale(name)
+            if sale is not None:
+                return sale
+        raise Problem(404, "no_such_sale", "There is no sale of this id or slug.")
+
+    async def document(self, sale: Sale) -> SaleDocument:
+        """The document of a sale, with the mode that the store has it in."""
+        return sale_document(sale, await self._figures(sale))
+
+    async def create(self, body: NewSaleBody) -> Sale:
+        """Create and load. Raises Problem 409 or 422."""
+        parts = self._parts
+        zone = zone_of(body.timezone)
+        opens_at = _moment("opens_at", body.opens_at, zone)
+        closes_at = _moment("closes_at", body.closes_at, zone) if body.closes_at else None
+        _check_span(opens_at, closes_at)
+        if body.gateway not in parts.gateways:
+            known = ", ".join(sorted(parts.gateways)) or "none"
+            raise _invalid("gateway", f"No such gateway is configured; there is: {known}.")
+        settings = body.model_dump(exclude={"variants", "opens_at", "closes_at"})
+        new = NewSale(
+            **settings,
+            opens_at=opens_at,
+            closes_at=closes_at,
+            variants=tuple(NewVariant(**variant.model_dump()) for variant in body.variants),
+        )
+        outcome, sale_id = await parts.catalog.create(new, ACTOR)
+        if outcome is CreateOutcome.SLUG_TAKEN:
+            taken = await self.sale(new.slug)
+            raise Problem(
+                409, "slug_taken", "Another sale has this slug; choose another.", sale=taken.id
+            )
+        # Somebody may have asked for the slug before there was a sale of that name.
+        parts.catalog.forget(new.slug)
+        return await self._loaded(await self.sale(sale_id))
+
+    async def change(self, sale: Sale, body: SaleChangeBody) -> Sale:
+        """Change what the body names. Raises Problem 409 or 422."""
+        changes: dict[str, Any] = body.model_dump(exclude_unset=True)
+        if changes.pop("timezone", sale.timezone) != sale.timezone:
+            raise _invalid("timezone", "The zone of a sale cannot change.")
+        zone = zone_of(sale.timezone)
+        for field in ("opens_at", "closes_at"):
+            if field in changes:
+                before: datetime | None = getattr(sale, field)
+                if before is not None and same_reading(changes[field], before, zone):
+                    del changes[field]
+                    continue
+                changes[field] = _moment(field, changes[field], zone)
+        _check_span(
+            changes.get("opens_at", sale.opens_at), changes.get("closes_at", sale.closes_at)
+        )
+        if "opens_at" in changes and changes["opens_at"] != sale.opens_at:
+            mode = await self._mode(sale)
+            if mode != "scheduled":
+                raise Problem(
+                    409, "already_opened", "The sale has opened: its opening time stays.", mode=mode
+                )
+        changes = {name: value for name, value in changes.items() if value != getattr(sale, name)}
+        if not changes:
+            return sale
+        await self._parts.catalog.change(sale.id, changes, ACTOR)
+        return await self._loaded(await self.sale(sale.id))
+
+    def steering(self, steer: Steer) -> Any:
+        """The endpoint that steers."""
+
+        async def endpoint(name: SaleName) -> SaleDocument:
+            return await self.document(await self._steer(await self.sale(name), steer))
+
+        return endpoint
+
+    async def _steer(self, sale: Sale, steer: Steer) -> Sale:
+        mode = await self._mode(sale)
+        if mode != sale.mode:
+            # The store's clock has opened or closed the sale; the database has yet to hear of it.
+            await self._parts.catalog.note_mode(sale, mode)
+        closing = sale.closes_at
+        if steer is not Steer.CLOSE and closing is not None and closing <= datetime.now(UTC):
+            raise Problem(
+                409, "past_closing_time", "The closing time has passed: change it first.", mode=mode
+            )
+        if not await self._parts.catalog.steer(sale.id, steer, ACTOR):
+            now = await self._mode(await self.sale(sale.id))
+            possible = ", ".join(STEERING[steer][1])
+            detail = f"The sale is {now}; {steer.value} is possible from: {possible}."
+            raise Problem(409, "wrong_mode", detail, mode=now)
+        return await self._loaded(await self.sale(sale.id))
+
+    async def change_stock(self, sale: Sale, variant_id: str, delta: int) -> VariantStock:
+        """Add or take out units. Raises Problem 404, 409 or 422."""
+        parts = self._parts
+        variant = sale.variant(variant_id)
+        if variant is None:
+            raise Problem(404, "no_such_variant", "The sale has no variant of this id.")
+        if variant.last_serial + delta > UNITS_MAX:
+            raise _invalid("delta", f"One variant has at most {UNITS_MAX} units in its life.")
+        if delta > 0:
+            await parts.catalog.add_stock(sale.id, variant_id, delta, ACTOR)
+        else:
+            sale = await parts.loader.keep_loaded(sale)
+            reduced = await parts.inventory.reduce(sale.ref, variant_id, -delta)
+            if reduced.status != "REDUCED":
+                raise Problem(
+                    409,
+                    "too_few_free",
+                    f"Only {reduced.free} units are free; the others are held or sold.",
+                    free=reduced.free,
+                )
+            await parts.catalog.retire_stock(sale.id, variant_id, reduced.retired, ACTOR)
+        sale = await parts.loader.keep_loaded(await self.sale(sale.id))
+        figures = await parts.inventory.figures(sale.ref, [variant_id])
+        stock = figures.variants[0]
+        return VariantStock(
+            id=variant_id,
+            name=f"{variant.product}, {variant.name}",
+            quantity=stock.quantity,
+            free=stock.free,
+            held=stock.held,
+            sold=stock.sold,
+        )
+
+    async def _loaded(self, sale: Sale) -> Sale:
+        """Have the store take over what the database has; if it is away, a worker does it later."""
+        try:
+            return await self._parts.loader.keep_loaded(sale)
+        except StoreUnavailable:
+            return sale
+
+    async def _mode(self, sale: Sale) -> str:
+        figures = await self._figures(sale)
+        return figures.mode if figures is not None else sale.mode
+
+    async def _figures(self, sale: Sale) -> Figures | None:
+        if sale.epoch == 0:
+            return None
+        try:
+            return await self._parts.inventory.figures(sale.ref, [])
+        except StoreUnavailable:
+            return None
+
+
+def _moment(field: str, text: str, zone: Any) -> datetime:
+    try:
+        return to_utc(text, zone)
+    except ValueError as error:
+        raise _invalid(field, f"{error}.") from None
+
+
+def _check_span(opens_at: datetime, closes_at: datetime | None) -> None:
+    if closes_at is not None and closes_at <= opens_at:
+        raise _invalid("closes_at", "The closing time is after the opening time.")
+
+
+def _invalid(field: str, detail: str) -> Problem:
+    """The same document that a failed validation gives."""
+    found = [{"field": f"body.{field}", "detail": detail}]
+    return Problem(422, "invalid_request", f"body.{field}: {detail}", errors=found)

@@ -1,0 +1,28 @@
+"""How histories are drawn, and how long they are searched."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+
+Step = TypeVar("Step")
+
+on_the_store = settings(
+    max_examples=50,
+    # Explaining a failure tries hundreds of histories more, each on the real store.
+    phases=[Phase.explicit, Phase.reuse, Phase.generate, Phase.shrink],
+    # Every history has a sale of its own; the connection may be shared.
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+
+
+def histories(step: st.SearchStrategy[Step], longest: int = 40) -> st.SearchStrategy[list[Step]]:
+    """The length is drawn first: lists of their own accord are short, five steps in the mean."""
+    return st.integers(0, longest).flatmap(lambda n: st.lists(step, min_size=n, max_size=n))
+
+
+def pick(there: list[Any], number: int) -> list[Any]:
+    """One of those there are, or none."""
+    return [there[number % len(there)]] if there else []

@@ -1,0 +1,111 @@
+"""After any mix of joins, leaves, claims, deadlines and settings, everybody is counted once (case 2)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairdrop.drivers.store import Store
+from tests.driven_sale import DrivenSale, Scripts
+from tests.property.models import LineModel
+from tests.property.searching import histories, on_the_store
+
+VISITORS = [f"v{n}" for n in range(7)]
+visitors = st.sampled_from(VISITORS)
+Step = tuple[str, Any]
+
+steps = st.one_of(
+    st.tuples(st.just("join"), st.lists(visitors, min_size=1, max_size=6)),
+    st.tuples(st.just("tick"), st.sampled_from([1, 2, 500])),
+    st.tuples(st.just("claim"), visitors),
+    st.tuples(st.just("leave"), visitors),
+    st.tuples(st.just("complete"), visitors),
+    st.tuples(st.just("pass"), st.sampled_from([-50, 1, 99, 500, 1_000, 2_000, 5_000])),
+    st.tuples(st.just("mode"), st.sampled_from(["open", "open", "paused", "draining", "closed"])),
+    st.tuples(st.just("cap"), st.integers(0, 4)),
+    st.tuples(st.just("rate_milli"), st.sampled_from([0, 700, 1_000, 5_000])),
+)
+
+
+
+class LineHistory:
+    """The scripts and the model, side by side."""
+
+    def __init__(self, store: Store) -> None:
+        self.sale = DrivenSale(Scripts(store))
+        self.model = LineModel(rate_milli=2_000, cap=2, claim_ttl_ms=1_000, lease_ttl_ms=2_000)
+        self.admissions = 0
+
+    async def begin(self) -> None:
+        model = self.model
+        await self.sale.load(
+            rate_milli=model.rate_milli,
+            cap=model.cap,
+            claim_ttl_ms=model.claim_ttl_ms,
+            lease_ttl_ms=model.lease_ttl_ms,
+        )
+
+    async def step(self, kind: str, what: Any) -> None:
+        sale, model = self.sale, self.model
+        if kind == "join":
+            told = await sale.join(*what)
+            assert [_short(place) for place in told] == [
+                model.join(visitor, sale.now_ms) for visitor in what
+            ]
+        elif kind == "tick":
+            ticked = await sale.tick(what)
+            expected = model.tick(sale.now_ms, what)
+            assert (ticked.called, ticked.missed, ticked.lapsed) == expected
+        elif kind == "claim":
+            self.admissions += 1
+            admission = f"adm-{self.admissions}"
+            line = await sale.scripts.claim(sale.ref, [(what, admission)], now_ms=sale.now_ms)
+            assert line.places[0].state == model.claim(what, admission, sale.now_ms)
+        elif kind == "leave":
+            assert (await sale.leave(what) == ["LEFT"]) == model.leave(what)
+        elif kind == "complete":
+            admission = model.inside[what][2] if what in model.inside else "of another time"
+            left = await sale.complete(what, admission) == "LEFT"
+            assert left == model.complete(what, admission)
+        elif kind == "pass":
+            sale.pass_ms(what)
+        else:
+            await sale.load(**{kind: what})
+            setattr(model, kind, what)
+
+    async def compare(self) -> None:
+        sale, model = self.sale, self.model
+        figures = await sale.figures()
+        counted = model.counted()
+        assert {name: getattr(figures, name) for name in counted} == counted
+        places = figures.waiting + figures.called + figures.active + figures.missed
+        assert figures.joined == places + figures.left + figures.done
+        assert figures.served <= figures.tail
+        told = await sale.status(*VISITORS)
+        assert [_short(place) for place in told] == [
+            model.status(visitor, sale.now_ms) for visitor in VISITORS
+        ]
+
+
+def _short(place: Any) -> tuple[str, int, int]:
+    return place.state.value, place.position, place.rank
+
+
+@on_the_store
+@given(history=histories(steps))
+async def test_the_line_is_what_the_model_says_after_every_step(
+    store: Store, history: list[Step]
+) -> None:
+    line = LineHistory(store)
+    await line.begin()
+    for kind, what in history:
+        before = (await line.sale.figures(), line.model.cap) if kind == "tick" else None
+        await line.step(kind, what)
+        await line.compare()
+        if before is not None:
+            # The cap may be lowered below what is inside; a tick never lets more in than fit.
+            figures, cap = before
+            inside = len(line.model.called) + len(line.model.inside)
+            assert inside <= max(cap, figures.called + figures.active)

@@ -1,0 +1,142 @@
+"""Whatever dies or is paused in between: free + held + sold = total, and no unit is in two places."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairdrop.drivers.store import Store
+from fairdrop.inventory import VariantFigures
+from tests.integration.inventory.accounting import assert_every_unit_is_in_one_place
+from tests.property.searching import histories, on_the_store, pick
+from tests.property.shop import BUYERS, VARIANTS, Job, Shop
+
+Step = tuple[str, Any]
+buyers, variants = st.sampled_from(BUYERS), st.sampled_from(VARIANTS)
+lines = st.dictionaries(variants, st.integers(1, 2), min_size=1)
+some = st.integers(0, 9)  # one of those there are
+
+steps = st.one_of(
+    st.tuples(st.just("buy"), st.tuples(buyers, st.sampled_from("xyz"), lines)),
+    st.tuples(st.just("buy"), st.tuples(buyers, st.sampled_from("xyz"), lines)),
+    st.tuples(st.just("settle"), some),
+    st.tuples(st.sampled_from(["begin_payment", "cancel", "release"]), some),
+    st.tuples(st.sampled_from(["sweep", "expire_orders"]), st.none()),
+    st.tuples(st.just("go on"), some),
+    st.tuples(st.just("go on"), some),
+    st.tuples(st.just("finish"), some),
+    st.tuples(st.just("die"), some),
+    st.tuples(st.just("pass"), st.sampled_from([1, 4_000, 10_000])),
+    st.tuples(st.just("admit"), buyers),
+    st.tuples(st.just("restock"), st.tuples(variants, st.integers(1, 2))),
+    st.tuples(st.just("reduce"), st.tuples(variants, st.integers(1, 2))),
+)
+
+
+class ShopHistory:
+    """Interleaves the jobs of a shop, and looks at everything after every step."""
+
+    def __init__(self, store: Store) -> None:
+        self.shop = Shop(store)
+        self.jobs: list[Job] = []
+
+    async def step(self, kind: str, what: Any) -> None:
+        shop = self.shop
+        if kind == "pass":
+            shop.sale.pass_ms(what)
+        elif kind == "admit":
+            await shop.admit(what)
+        elif kind in {"restock", "reduce"}:
+            await getattr(shop, kind)(*what)
+        elif kind == "buy":
+            await self.begin(shop.buy(*what))
+        elif kind in {"sweep", "expire_orders"}:
+            await self.begin(getattr(shop, kind)())
+        elif kind == "release":
+            for hold in pick(list(shop.model.holds), what):
+                await self.begin(shop.release(hold, shop.model.holds[hold].buyer))
+        elif kind in {"settle", "begin_payment", "cancel"}:
+            for order in pick(list(shop.orders.rows), what):
+                await self.begin(getattr(shop, kind)(order))
+        elif kind == "die":
+            for job in pick(self.jobs, what):
+                self.jobs.remove(job)
+        else:
+            for job in pick(self.jobs, what):
+                await self.advance(job)
+                while kind == "finish" and job in self.jobs:
+                    await self.advance(job)
+
+    async def begin(self, job: Job) -> None:
+        self.jobs.append(job)
+        await self.advance(job)
+
+    async def advance(self, job: Job) -> None:
+        try:
+            await anext(job)
+        except StopAsyncIteration:
+            self.jobs.remove(job)
+
+    async def compare(self) -> None:
+        shop = self.shop
+        owned = await assert_every_unit_is_in_one_place(
+            shop.sale, sold=shop.model.sold, retired=shop.model.retired
+        )
+        figures = await shop.sale.figures()
+        assert figures.variants == [VariantFigures(*shop.model.figures(v)) for v in VARIANTS]
+        assert owned == {buyer: units for buyer, units in shop.model.owned.items() if units}
+        for variant, serial in shop.orders.units:
+            assert serial not in shop.model.free[variant], "a unit of an order is in the pool"
+
+    async def come_to_rest(self) -> None:
+        """All workers died; new ones sweep, and time passes."""
+        self.jobs.clear()
+        for _ in range(4):
+            self.shop.sale.pass_ms(60_000)
+            for job in (self.shop.expire_orders(), self.shop.sweep()):
+                await self.begin(job)
+                while job in self.jobs:
+                    await self.advance(job)
+
+
+@on_the_store
+@given(seats=st.integers(0, 4), boxes=st.integers(0, 2), history=histories(steps))
+async def test_no_unit_is_lost_or_sold_twice_whoever_stops_anywhere(
+    store: Store, seats: int, boxes: int, history: list[Step]
+) -> None:
+    events = ShopHistory(store)
+    shop = events.shop
+    await shop.open(seats, boxes)
+    for kind, what in history:
+        await events.step(kind, what)
+        await events.compare()
+    # In the end the store says what the rows say, and nothing is held for ever.
+    await events.come_to_rest()
+    await events.compare()
+    assert await shop.sale.holds() == {}
+    for variant in VARIANTS:
+        assert shop.model.sold[variant] == shop.orders.sold(variant)
+
+
+async def test_with_one_hold_for_an_order_and_its_late_money_a_paused_worker_frees_sold_units(
+    store: Store,
+) -> None:
+    """The negative control of "each attempt has a hold of its own"."""
+    shop = Shop(store)
+    await shop.open(1, 0)
+    events = ShopHistory(store)
+    events.shop = shop
+    await events.step("buy", ("ann", "x", {"seat": 1}))
+    await events.step("finish", 0)
+    (order,) = shop.orders.rows
+    shop.sale.pass_ms(60_000)
+    await events.step("expire_orders", None)  # the row says EXPIRED; the worker is paused here
+    late = await shop.sale.take_late("ann", order, ["seat", 1])  # the same hold, not a fresh one
+    assert late.outcome == "REPLAYED"
+    assert shop.orders.paid_late(order, order, {("seat", 1)}, 10**15, shop.sale.now_ms)
+    with pytest.raises(AssertionError, match="a unit of an order is in the pool"):
+        await events.step("finish", 0)  # the worker goes on, and frees what has just been sold
+        await events.compare()
