@@ -56,7 +56,7 @@ HoldContent = tuple[str, str | bool, int, int, inventory.Lines]
 """A hold in the store: (buyer, admission, deadline, phase, lines)."""
 
 
-def unpack_holds(raw: Mapping[bytes, bytes]) -> dict[str, HoldContent]:
+def unpack_holds(raw: Mapping[Any, Any]) -> dict[str, HoldContent]:
     """The hash ``holds`` by hold id."""
     return {
         name.decode(): msgspec.msgpack.decode(packed, type=HoldContent)
@@ -166,7 +166,7 @@ class DrivenSale:
 
     # ------------------------------------------------------------ the inventory
 
-    async def reserve(  # noqa: PLR0913 - what a request has
+    async def reserve(
         self,
         buyer: str,
         lines: Sequence[str | int],
@@ -182,7 +182,7 @@ class DrivenSale:
         )
         return (await self.reserve_all(request))[0]
 
-    def request(  # noqa: PLR0913 - what a request has
+    def request(
         self,
         buyer: str,
         lines: Sequence[str | int],

@@ -14,7 +14,7 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Self
 
 from fairdrop.embedded import ChildSpec, EmbeddedServices, free_ports, listening
-from fairdrop.schema.migrate import migrate
+from fairdrop.schema.migrate import ensure_migrated
 from fairdrop.settings import SECRETS, Settings
 from fairdrop.waiting_room import new_signing_key
 
@@ -64,7 +64,7 @@ class Site:
             )
             self._directories = services.directories
             self.supervisor = services.supervisor
-            await migrate(services.database_url)
+            await ensure_migrated(services.database_url)
             self._settle_settings(services.store_url, services.database_url)
             await self._start_children()
             self._write_addresses()

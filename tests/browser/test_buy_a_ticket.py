@@ -98,6 +98,22 @@ async def test_a_reload_keeps_the_place_the_admission_and_the_reservation(
     await expect(page.get_by_role("heading", level=1)).to_have_text("The order is cancelled")
 
 
+async def test_a_cookie_of_another_installation_locks_nobody_out(
+    live_site: LiveSite, page: Page
+) -> None:
+    """S2: no script can remove the cookie, so joining has to replace one that we never gave out."""
+    await page.context.add_cookies(
+        [
+            {
+                "name": "fairdrop_visitor",
+                "value": "fdv1.c3RyYW5nZXI.AAAA",
+                "url": live_site.base_url,
+            }
+        ]
+    )
+    await enter(page, live_site)
+
+
 async def test_the_keyboard_alone_reaches_the_reservation(live_site: LiveSite, page: Page) -> None:
     await open_sale(page, live_site)
     await tab_to(page, page.get_by_role("button", name=re.compile("^Join")))

@@ -3,14 +3,15 @@
 from collections.abc import AsyncIterator
 from typing import Any
 
-import httpx
 import pytest
 from playwright.async_api import Page, Route
 from starlette.applications import Starlette
 
+from fairdrop.catalog import STEERING
 from fairdrop.money import fee_minor
 from fairdrop.waiting_room import poll_after_ms, wait_range_s
 from fairdrop.web.pages import routes
+from tests.unit.web.pages.asking import ask
 
 SITE = "http://shop.test"
 CALL = """async ([module, name, args]) => {
@@ -23,19 +24,16 @@ CALL = """async ([module, name, args]) => {
 @pytest.fixture
 async def scripts(page: Page) -> AsyncIterator[Page]:
     """A page whose modules can be imported; every request is answered in this process."""
-    transport = httpx.ASGITransport(app=Starlette(routes=routes()))
-    async with httpx.AsyncClient(transport=transport, base_url=SITE) as client:
+    app = Starlette(routes=routes())
 
-        async def answer(route: Route) -> None:
-            found = await client.get(route.request.url, headers={"Accept-Encoding": "identity"})
-            await route.fulfill(
-                status=found.status_code, headers=dict(found.headers), body=found.content
-            )
+    async def answer(route: Route) -> None:
+        found = await ask(app, route.request.url)
+        await route.fulfill(status=found.status, headers=found.headers, body=found.body)
 
-        await page.route("**/*", answer)
-        await page.goto(f"{SITE}/console")
-        yield page
-        await page.unroute_all(behavior="wait")
+    await page.route("**/*", answer)
+    await page.goto(f"{SITE}/console")
+    yield page
+    await page.unroute_all(behavior="wait")
 
 
 async def call(page: Page, module: str, name: str, *args: Any) -> Any:
@@ -138,6 +136,17 @@ async def test_a_length_of_time_is_read_at_a_glance(scripts: Page) -> None:
         for ms in (-5, 0, 59_001, 245_000, 3_729_000, 86_400_000, 172_800_000)
     ]
     assert shown == ["0:00", "0:00", "1:00", "4:05", "1:02:09", "24:00:00", "2 days"]
+
+
+async def test_the_console_offers_what_the_server_lets_an_operator_do(scripts: Page) -> None:
+    """W17."""
+    offered = await scripts.evaluate(
+        """async () => {
+          const script = document.querySelector('script[type="module"]').src;
+          return (await import(new URL("modes.js", script).href)).STEERING;
+        }"""
+    )
+    assert offered == {steer.value: list(modes) for steer, (_, modes) in STEERING.items()}
 
 
 async def test_one_request_keeps_its_key_and_another_request_gets_another(scripts: Page) -> None:

@@ -94,7 +94,9 @@ class Orders:
 
     def _take(self, order: str, units: set[tuple[str, int]]) -> None:
         for unit in units:
-            assert unit not in self.units, f"{unit} would be sold twice: {self.units[unit]}, {order}"
+            assert unit not in self.units, (
+                f"{unit} would be sold twice: {self.units[unit]}, {order}"
+            )
             self.units[unit] = order
 
     def _end(self, order: str, state: str) -> None:

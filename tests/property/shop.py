@@ -162,7 +162,7 @@ class Shop:
             [part for line in lines.items() for part in line],
             hold=hold,
             key=key,
-            fingerprint=repr(lines),
+            fingerprint=repr(sorted(lines.items())),
             admission=admission,
         )
         if (buyer, key) in self.answers:

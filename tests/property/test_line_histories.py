@@ -29,7 +29,6 @@ steps = st.one_of(
 )
 
 
-
 class LineHistory:
     """The scripts and the model, side by side."""
 
@@ -51,9 +50,9 @@ class LineHistory:
         sale, model = self.sale, self.model
         if kind == "join":
             told = await sale.join(*what)
-            assert [_short(place) for place in told] == [
-                model.join(visitor, sale.now_ms) for visitor in what
-            ]
+            # A visitor who is twice in a batch gets one answer, that of the first time.
+            first = {v: model.join(v, sale.now_ms) for v in dict.fromkeys(what)}
+            assert [_short(place) for place in told] == [first[visitor] for visitor in what]
         elif kind == "tick":
             ticked = await sale.tick(what)
             expected = model.tick(sale.now_ms, what)

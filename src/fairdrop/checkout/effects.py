@@ -32,15 +32,6 @@ if TYPE_CHECKING:
     import asyncpg
 
 
-class Ended(NamedTuple):
-    """An order about which the store has to be told."""
-
-    order: str
-    sale: SaleRef
-    buyer: str
-    admission: str | None
-
-
 class LateUnits(NamedTuple):
     """New units for an order whose money came late (O7); none when there were too few."""
 
@@ -55,6 +46,7 @@ class LateEvent(NamedTuple):
     order: UUID
     sale: SaleRef
     buyer: str
+    attempts: int
 
 
 class LockedOrder:
@@ -90,10 +82,6 @@ class LockedOrder:
         """The order's sale as the store knows it."""
         return SaleRef(str(self.row["sale_id"]), self.row["epoch"])
 
-    def ended(self) -> Ended:
-        """What the store has to be told about."""
-        return Ended(str(self.key), self.sale(), self.row["buyer"], self.row["admission"])
-
 
 class Batch:
     """The effects of one batch.
@@ -122,12 +110,15 @@ class Batch:
         self.sold_late: list[UUID] = []
         self.freed: list[UUID] = []
         self.received: list[tuple[UUID, int, str]] = []
+        self.unasked: list[tuple[UUID, str, str, int, str]] = []
         self.declined: dict[UUID, tuple[str, bool]] = {}
         self.closed: list[UUID] = []
         self.refunds: list[tuple[UUID, UUID, str, str, int, str, str]] = []
         self.refunds_done: list[UUID] = []
-        self.tell_sold: list[Ended] = []
-        self.tell_free: list[Ended] = []
+        self.ended: list[UUID] = []
+        """Orders that end without units here: the store may still have their holds."""
+        self.units_lost: Mapping[UUID, list[str | int]] = {}
+        """Of late units, those that turned out to be other orders' (H8)."""
 
     def judge(self, event: asyncpg.Record, order: LockedOrder) -> Verdict:
         """What the rules say about one event; changes nothing."""
@@ -200,15 +191,22 @@ class Batch:
         return True
 
 
+def _receive(batch: Batch, event: asyncpg.Record, order: LockedOrder) -> None:
+    amount, intent = event["amount_minor"], event["intent_id"]
+    order.received = amount
+    if order.row["payment_state"] is None:
+        batch.unasked.append((order.key, event["gateway"], intent, amount, event["currency"]))
+    else:
+        batch.received.append((order.key, amount, intent))
+
+
 def _confirm(batch: Batch, event: asyncpg.Record, order: LockedOrder, before: OrderState) -> None:
     row, key = order.row, order.key
-    order.received = event["amount_minor"]
-    batch.received.append((key, event["amount_minor"], event["intent_id"]))
+    _receive(batch, event, order)
     batch.entries += ledger.payment(
         key, row["sale_id"], row["currency"], row["subtotal_minor"], row["fee_minor"]
     )
     (batch.sold if before in LIVE else batch.sold_late).append(key)
-    batch.tell_sold.append(order.ended())
 
 
 def _return_money(
@@ -216,8 +214,7 @@ def _return_money(
 ) -> None:
     row, key = order.row, order.key
     refund_id, amount, currency = uuid7(), event["amount_minor"], event["currency"]
-    order.received = amount
-    batch.received.append((key, amount, event["intent_id"]))
+    _receive(batch, event, order)
     reason = "late" if (amount, currency) == (row["total_minor"], row["currency"]) else "wrong_amount"
     batch.refunds.append(
         (refund_id, key, event["gateway"], event["intent_id"], amount, currency, reason)
@@ -225,14 +222,16 @@ def _return_money(
     batch.entries += ledger.unearned(refund_id, key, row["sale_id"], currency, amount)
     if before in LIVE:
         batch.freed.append(key)
-    batch.tell_free.append(order.ended())
+    batch.ended.append(order.key)
 
 
 def _look_for_units(
     batch: Batch, event: asyncpg.Record, order: LockedOrder, _before: OrderState
 ) -> None:
     batch.look_for_units.append(
-        LateEvent(event["id"], order.key, order.sale(), order.row["buyer"])
+        LateEvent(
+            event["id"], order.key, order.sale(), order.row["buyer"], event["attempts"]
+        )
     )
 
 
@@ -248,13 +247,13 @@ def _fail(batch: Batch, event: asyncpg.Record, order: LockedOrder, _before: Orde
     order.declines += 1
     batch.declined[order.key] = (event["detail"] or "declined", True)
     batch.freed.append(order.key)
-    batch.tell_free.append(order.ended())
+    batch.ended.append(order.key)
 
 
 def _close(batch: Batch, _event: asyncpg.Record, order: LockedOrder, _before: OrderState) -> None:
     batch.closed.append(order.key)
     batch.freed.append(order.key)
-    batch.tell_free.append(order.ended())
+    batch.ended.append(order.key)
 
 
 def _nothing(batch: Batch, event: asyncpg.Record, order: LockedOrder, _before: OrderState) -> None:

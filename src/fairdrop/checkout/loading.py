@@ -71,24 +71,27 @@ class Loader:
         return await self._catalog.sale(sale.id) or sale
 
     async def _fill(self, connection: Connection, sale: Sale, ref: SaleRef) -> None:
-        holds, sold, bought = await _orders_of(connection, sale)
-        retired = {
-            str(row["id"]): set(row["retired"])
-            for row in await connection.fetch(SQL["retired_of"], UUID(sale.id))
-        }
-        variants = [
-            variant_load(
-                variant.id,
-                variant.quantity,
-                variant.last_serial,
-                sold=sold[variant.id],
-                held=_held(holds, variant.id),
-                retired=retired[variant.id],
-            )
-            for variant in sale.variants
-        ]
+        # One snapshot: an order that is confirmed between two reads would have its units in neither.
+        async with connection.transaction(isolation="repeatable_read", readonly=True):
+            holds, sold, bought = await _orders_of(connection, sale)
+            variants = await connection.fetch(SQL["variants_of"], [UUID(sale.id)])
         await self._inventory.load(
-            ref, sale.version, sale.store_config(), variants, holds=holds, bought=bought
+            ref,
+            sale.version,
+            sale.store_config(),
+            [
+                variant_load(
+                    str(row["id"]),
+                    row["quantity"],
+                    row["last_serial"],
+                    sold=sold[str(row["id"])],
+                    held=_held(holds, str(row["id"])),
+                    retired=set(row["retired"]),
+                )
+                for row in variants
+            ],
+            holds=holds,
+            bought=bought,
         )
         _log.info("sale_loaded", sale=sale.id, epoch=ref.epoch, holds=len(holds))
 

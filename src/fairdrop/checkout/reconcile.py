@@ -19,6 +19,7 @@ from fairdrop.payments import (
     IntentStatus,
 )
 
+from . import records
 from .rules import LIVE, OrderState
 
 if TYPE_CHECKING:
@@ -86,6 +87,11 @@ class Reconciler:
                 if not alive and row["checks"] >= GIVE_UP_AFTER:
                     await self._close(row)
                 return
+            if row["intent_id"] is None:
+                # Somebody died between making the intent and writing it down.
+                await records.payments_opened(
+                    self._database, [(str(row["order_id"]), intent.id, intent.pay_url)]
+                )
             if intent.status is IntentStatus.REQUIRES_PAYMENT and not alive:
                 intent = await self._withdraw(gateway, intent)
         except GatewayUnavailable as error:

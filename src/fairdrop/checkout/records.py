@@ -54,7 +54,13 @@ async def insert_orders(database: Database, orders: Sequence[NewOrder]) -> list[
             [order.deadline for order in ordered],
         )
         written = {row["id"] for row in rows}
-        lost = await _insert_units(connection, {key: by_id[key] for key in written})
+        wanted = [
+            (UUID(variant), serial, key)
+            for key in written
+            for variant, serials, _ in by_id[key].lines
+            for serial in serials
+        ]
+        lost = await insert_units(connection, wanted, "HELD")
         good = [by_id[key] for key in sorted(written) if key not in lost]
         if lost:
             await connection.execute(SQL["drop_orders"], list(lost))
@@ -73,20 +79,18 @@ def _inserted(key: UUID, written: set[UUID], lost: dict[UUID, list[str | int]]) 
     return Inserted(InsertOutcome.WRITTEN if key in written else InsertOutcome.EXISTS)
 
 
-async def _insert_units(
-    connection: Connection, orders: dict[UUID, NewOrder]
+async def insert_units(
+    connection: Connection, wanted: Sequence[tuple[UUID, int, UUID]], state: str
 ) -> dict[UUID, list[str | int]]:
-    """Write the units; return, for orders that did not get all of theirs, the units they lost."""
-    wanted = [
-        (UUID(variant), serial, key)
-        for key, order in orders.items()
-        for variant, serials, _ in order.lines
-        for serial in serials
-    ]
+    """Write units as (variant, serial, order); each order gets all of its units or none.
+
+    Returns, for orders that got none, the units that belong to somebody else, as variants and
+    serials in turn.
+    """
     if not wanted:
         return {}
     variants, serials, keys = zip(*wanted, strict=True)
-    rows = await connection.fetch(SQL["insert_units"], variants, serials, keys, "HELD")
+    rows = await connection.fetch(SQL["insert_units"], variants, serials, keys, state)
     if len(rows) == len(wanted):
         return {}
     got = {(row["variant_id"], row["serial"], row["order_id"]) for row in rows}
@@ -94,9 +98,7 @@ async def _insert_units(
     for variant, serial, key in wanted:
         if (variant, serial, key) not in got:
             lost[key] += [str(variant), serial]
-    await connection.execute(
-        SQL["delete_units_of_dropped"], variants, serials, list(lost)
-    )
+    await connection.execute(SQL["delete_units_of_dropped"], variants, serials, list(lost))
     return dict(lost)
 
 

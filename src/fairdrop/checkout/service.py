@@ -42,8 +42,15 @@ if TYPE_CHECKING:
 
 _log = structlog.get_logger(__name__)
 
-_ITEM_FAULTS = (asyncpg.DataError, asyncpg.IntegrityConstraintViolationError)
-"""Errors that one item of a batch may cause: each item is then tried alone."""
+_ITEM_FAULTS = (
+    asyncpg.DataError,
+    asyncpg.IntegrityConstraintViolationError,
+    asyncpg.DeadlockDetectedError,
+)
+"""Errors that one item of a batch may cause: each item is then tried alone.
+
+Deadlocks: two holds of one admission, in two batches that meet their admissions in opposite order.
+"""
 
 
 class Checkout:
@@ -128,6 +135,9 @@ class Checkout:
             # Another order has this admission (W13): what this hold took goes back.
             await self._inventory.free(sale.ref, hold)
             return StartRefusal.ALREADY_ORDERED
+        if not order.lines:
+            # The sweep has declared the hold over while this start was on its way.
+            return StartRefusal.RESERVATION_EXPIRED
         return order
 
     async def pay(self, order_id: str, buyer: str) -> Order | PayRefusal:

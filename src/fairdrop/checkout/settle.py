@@ -1,232 +1,55 @@
 """Settlement: what gateways told becomes orders, units, books and events, in one transaction (O3).
 
-A batch of stored webhooks shares one commit. The decision on each is pure (``rules``); this module
-carries the decisions of a batch out in a fixed number of statements, however many orders there
-are, and tells the store after the commit. If telling the store fails, its sweep finds the
-confirmed order and tells it again.
+A batch of stored webhooks shares one commit. The decision on each is pure (``rules``, ``effects``);
+this module carries the decisions of a batch out in a fixed number of statements, however many
+orders there are, and tells the store after the commit. If telling the store fails, its sweep finds
+the confirmed order and tells it again.
+
+Money for an order that has given up its units takes a second step (O7): the first transaction
+leaves the event for a while, new units are set aside in the store, under a name of their own, and a
+second transaction decides. Whatever dies in between, the event is due again, and the sweep gives
+units back that nobody used.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+import asyncio
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import structlog
 
 from fairdrop import ledger
 from fairdrop.drivers.database import Queries
-from fairdrop.errors import StoreUnavailable
-from fairdrop.ids import SaleRef, is_uuid, uuid7
-from fairdrop.inventory import ReserveOutcome
-from fairdrop.outbox import Event, insert_events
+from fairdrop.errors import FairdropError, Overloaded, StoreUnavailable
+from fairdrop.ids import is_uuid
+from fairdrop.outbox import insert_events
 
 from . import records
-from .rules import (
-    CAUSES,
-    Cause,
-    Facts,
-    OrderState,
-    Verdict,
-    judge_decline,
-    judge_success,
-    transition,
-)
+from .effects import Batch, LateEvent, LateUnits, LockedOrder
+from .model import late_hold
+from .rules import Verdict
+from .telling import tell_store
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Iterator, Mapping, Sequence
+
     import asyncpg
 
     from fairdrop.drivers.database import Connection, Database
-    from fairdrop.inventory import Inventory, Lines
+    from fairdrop.inventory import Inventory
     from fairdrop.waiting_room import WaitingRoom
 
 _log = structlog.get_logger(__name__)
 SQL = Queries("fairdrop.checkout", "settlement")
 BATCH = 500
 """Events that share a commit: beyond this the time of a commit is no longer what bounds us."""
-
-
-class LateUnits(NamedTuple):
-    """New units that the store has set aside for an order whose money came late (O7)."""
-
-    sale: SaleRef
-    lines: Lines
-
-
-class Ended(NamedTuple):
-    """An order about which the store has to be told."""
-
-    order: str
-    sale: SaleRef
-    buyer: str
-    admission: str | None
-
-
-class _Order:
-    """One locked row, and what the batch has decided about it so far."""
-
-    __slots__ = ("changed", "declines", "facts", "received", "refunded", "row", "state")
-
-    def __init__(self, row: asyncpg.Record) -> None:
-        self.row = row
-        self.state = OrderState(row["state"])
-        self.declines: int = row["declines"]
-        self.received: int = row["received_minor"]
-        self.refunded: int = row["refunded_minor"]
-        self.changed = False
-
-    def judged_by(self) -> Facts:
-        row = self.row
-        return Facts(
-            self.state,
-            row["currency"],
-            row["total_minor"],
-            self.declines,
-            row["payment_attempts"],
-            self.received,
-        )
-
-    def ended(self) -> Ended:
-        row = self.row
-        return Ended(
-            str(row["id"]), SaleRef(str(row["sale_id"]), row["epoch"]), row["buyer"], row["admission"]
-        )
-
-
-class _Batch:
-    """The effects of one batch, gathered before they are written."""
-
-    def __init__(self, late: dict[UUID, LateUnits]) -> None:
-        self.late = late
-        self.settled: list[tuple[int, str]] = []
-        self.put_off: list[int] = []
-        self.transitions: list[tuple[UUID, str, str, str]] = []
-        self.events: list[Event] = []
-        self.entries: list[ledger.Entry] = []
-        self.sold: list[UUID] = []
-        self.sold_late: list[UUID] = []
-        self.freed: list[UUID] = []
-        self.received: list[tuple[UUID, int, str]] = []
-        self.declined: list[tuple[UUID, str, bool]] = []
-        self.closed: list[UUID] = []
-        self.refunds: list[tuple[UUID, UUID, str, str, int, str, str]] = []
-        self.refunds_done: list[UUID] = []
-        self.tell_sold: list[Ended] = []
-        self.tell_free: list[Ended] = []
-
-    def step(self, order: _Order, cause: Cause) -> bool:
-        """Move the order on by the table; False (and nothing done) when the table refuses."""
-        to = transition(order.state, cause)
-        if to is None:
-            return False
-        key = order.row["id"]
-        self.transitions.append((key, order.state, to, cause))
-        self.events.append(
-            Event(
-                str(key),
-                f"order.{to.value.lower()}",
-                {
-                    "order": str(key),
-                    "sale": str(order.row["sale_id"]),
-                    "total_minor": order.row["total_minor"],
-                    "currency": order.row["currency"],
-                },
-            )
-        )
-        order.state = to
-        order.changed = True
-        return True
-
-
-def _decide(batch: _Batch, event: asyncpg.Record, order: _Order) -> Verdict:
-    """One payment event against one locked order; the effects go into the batch."""
-    kind = event["kind"]
-    facts = order.judged_by()
-    if kind == "SUCCEEDED":
-        verdict = judge_success(
-            facts,
-            event["amount_minor"],
-            event["currency"],
-            late_units=order.row["id"] in batch.late,
-        )
-    elif kind == "FAILED":
-        verdict = judge_decline(facts)
-    elif kind == "CANCELED" and facts.state is OrderState.PAYMENT_PENDING:
-        verdict = Verdict.CLOSE
-    else:
-        verdict = Verdict.NOTHING
-    before = order.state
-    cause = CAUSES.get(verdict)
-    if cause is not None and not batch.step(order, cause):
-        return Verdict.NOTHING
-    _EFFECTS[verdict](batch, event, order, before)
-    return verdict
-
-
-def _confirm(batch: _Batch, event: asyncpg.Record, order: _Order, _before: OrderState) -> None:
-    row = order.row
-    key = row["id"]
-    order.received = event["amount_minor"]
-    batch.received.append((key, event["amount_minor"], event["intent_id"]))
-    batch.entries += ledger.payment(
-        key, row["sale_id"], row["currency"], row["subtotal_minor"], row["fee_minor"]
-    )
-    (batch.sold_late if key in batch.late else batch.sold).append(key)
-    batch.tell_sold.append(order.ended())
-
-
-def _return_money(
-    batch: _Batch, event: asyncpg.Record, order: _Order, before: OrderState
-) -> None:
-    row = order.row
-    refund_id, amount, currency = uuid7(), event["amount_minor"], event["currency"]
-    order.received = amount
-    batch.received.append((row["id"], amount, event["intent_id"]))
-    reason = "wrong_amount" if (amount, currency) != (row["total_minor"], row["currency"]) else "late"
-    batch.refunds.append(
-        (refund_id, row["id"], event["gateway"], event["intent_id"], amount, currency, reason)
-    )
-    batch.entries += ledger.unearned(refund_id, row["id"], row["sale_id"], currency, amount)
-    if before in (OrderState.RESERVED, OrderState.PAYMENT_PENDING):
-        batch.freed.append(row["id"])
-    batch.tell_free.append(order.ended())
-
-
-def _count_decline(
-    batch: _Batch, event: asyncpg.Record, order: _Order, _before: OrderState
-) -> None:
-    order.declines += 1
-    order.changed = True
-    batch.declined.append((order.row["id"], event["detail"] or "declined", False))
-
-
-def _fail(batch: _Batch, event: asyncpg.Record, order: _Order, _before: OrderState) -> None:
-    order.declines += 1
-    batch.declined.append((order.row["id"], event["detail"] or "declined", True))
-    batch.freed.append(order.row["id"])
-    batch.tell_free.append(order.ended())
-
-
-def _close(batch: _Batch, _event: asyncpg.Record, order: _Order, _before: OrderState) -> None:
-    batch.closed.append(order.row["id"])
-    batch.freed.append(order.row["id"])
-    batch.tell_free.append(order.ended())
-
-
-def _nothing(batch: _Batch, event: asyncpg.Record, order: _Order, _before: OrderState) -> None:
-    if event["kind"] == "CANCELED":
-        batch.closed.append(order.row["id"])
-
-
-_EFFECTS = {
-    Verdict.CONFIRM: _confirm,
-    Verdict.CONFIRM_LATE: _confirm,
-    Verdict.RETURN_MONEY: _return_money,
-    Verdict.RETURN_WRONG: _return_money,
-    Verdict.COUNT_DECLINE: _count_decline,
-    Verdict.FAIL: _fail,
-    Verdict.CLOSE: _close,
-    Verdict.NOTHING: _nothing,
-}
+IN_FLIGHT = 2
+"""Batches at once in one process: one decides or tells the store while PostgreSQL has the other."""
+LATE_LEASE_MS = 5_000
+"""How long an event whose order needs new units is left to the settler that looks for them."""
+LATE_ATTEMPTS = 12
+"""Looks for new units while the store does not answer (about a minute); then the money goes back."""
 
 
 class Settlement:
@@ -240,163 +63,229 @@ class Settlement:
         self._inventory = inventory
         self._waiting_room = waiting_room
 
+    async def drain(self, limit: int = BATCH) -> int:
+        """Settle until less than a batch is due; returns how many events there were.
+
+        Two batches are under way at a time. Raises what :meth:`settle` raises.
+        """
+
+        async def one_after_the_other() -> int:
+            total = settled = await self.settle(limit)
+            while settled == limit:
+                settled = await self.settle(limit)
+                total += settled
+            return total
+
+        first = await self.settle(limit)
+        if first < limit:
+            return first
+        return first + sum(
+            await asyncio.gather(*(one_after_the_other() for _ in range(IN_FLIGHT)))
+        )
+
     async def settle(self, limit: int = BATCH) -> int:
         """Settle one batch of due events; returns how many there were. One commit.
 
-        Raises DatabaseUnavailable: then nothing of the batch happened, or all of it did, and the
-        next run finds out from the marks in the inbox.
+        An event that cannot be settled fails alone: it is kept, and tried again later. Raises
+        DatabaseUnavailable: then nothing of the batch happened, or all of it did, and the next run
+        finds out from the marks in the inbox.
         """
-        late = await self._take_late_units(limit)
-        # If the commit's end is unknown, late units stay set aside: the sweep asks the orders' rows.
-        batch, events = await self._commit(limit, late)
-        unused = [key for key in late if key not in batch.sold_late]
-        await self._tell_store(batch, {key: late[key] for key in unused})
+        try:
+            batch, events = await self._commit("take_due", limit)
+        except FairdropError:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it was, it is one event's fault
+            _log.warning("batch_failed", step="settle", error=repr(error))
+            return await self._settle_singly(limit)
+        await self._tell_store(batch)
+        await self._settle_late(batch.look_for_units)
         return events
 
-    async def _take_late_units(self, limit: int) -> dict[UUID, LateUnits]:
-        """Set new units aside, in the store, for late payments of orders that gave theirs up."""
+    async def _settle_singly(self, limit: int) -> int:
         async with self._database.connection() as connection:
-            rows = await connection.fetch(SQL["late_payments"], limit)
-        late: dict[UUID, LateUnits] = {}
-        for row in rows:
-            sale = SaleRef(str(row["sale_id"]), row["epoch"])
-            wanted = dict(zip(row["variants"], row["quantities"], strict=True))
+            due = [row["id"] for row in await connection.fetch(SQL["due_now"], limit)]
+        for event in due:
+            try:
+                batch, _ = await self._commit("take_these", [event])
+            except FairdropError:
+                raise
+            except Exception as error:
+                _log.exception("event_not_settled", inbox_id=event)
+                await self._note_failure(event, error)
+            else:
+                await self._tell_store(batch)
+                await self._settle_late(batch.look_for_units)
+        return len(due)
+
+    async def _note_failure(self, event: int, error: Exception) -> None:
+        async with self._database.connection() as connection:
+            await connection.execute(
+                SQL["put_off_inbox"], [event], f"failed: {type(error).__name__}"
+            )
+
+    # ------------------------------------------------------------ late payments
+
+    async def _settle_late(self, waiting: Sequence[LateEvent]) -> None:
+        """Look for new units, then decide about the events that wait for them."""
+        if not waiting:
+            return
+        oldest: dict[UUID, LateEvent] = {}
+        for event in waiting:
+            oldest.setdefault(event.order, event)
+        late = await self._take_late_units(oldest)
+        events = [event.event for event in waiting if event.order in late]
+        if not events:
+            return
+        try:
+            batch, _ = await self._commit("take_these", events, late)
+        except FairdropError:
+            raise  # units stay set aside: the next run finds them, or the sweep gives them back
+        except Exception as error:  # noqa: BLE001 - whatever it was, it is one event's fault
+            if len(events) == 1:
+                _log.warning("event_not_settled", inbox_id=events[0], error=repr(error))
+                return  # due again when its lease is over
+            for event in waiting:
+                await self._settle_late([event])
+            return
+        await self._tell_store(batch)
+
+    async def _take_late_units(
+        self, waiting: Mapping[UUID, LateEvent]
+    ) -> dict[UUID, LateUnits]:
+        """Set new units aside, for the oldest payment first.
+
+        An order is left out while nobody knows whether there are any for it.
+        """
+        async with self._database.connection() as connection:
+            used = await connection.fetch(SQL["admissions_used"], list(waiting))
+            again = {row["id"] for row in used}
+            rows = await connection.fetch(SQL["late_orders"], list(waiting), list(again))
+        wanted = {row["id"]: dict(zip(row["variants"], row["quantities"], strict=True)) for row in rows}
+        late = {key: LateUnits(waiting[key].sale, []) for key in again}
+
+        async def take(event: LateEvent) -> None:
             try:
                 taken = await self._inventory.take_late(
-                    sale, row["buyer"], str(row["id"]), wanted
+                    event.sale, event.buyer, late_hold(str(event.order)), wanted[event.order]
                 )
-            except StoreUnavailable:
-                continue  # no units from a store that does not answer: the money goes back
-            if taken.outcome in (ReserveOutcome.RESERVED, ReserveOutcome.REPLAYED):
-                late[row["id"]] = LateUnits(sale, taken.lines)
+            except (StoreUnavailable, Overloaded) as error:
+                _log.warning("store_not_asked", step="late", error=str(error))
+                if event.attempts >= LATE_ATTEMPTS:
+                    late[event.order] = LateUnits(event.sale, [])
+            else:
+                late[event.order] = LateUnits(event.sale, taken.lines)
+
+        await asyncio.gather(*(take(event) for event in waiting.values() if event.order in wanted))
         return late
 
-    async def _commit(self, limit: int, late: dict[UUID, LateUnits]) -> tuple[_Batch, int]:
-        batch = _Batch(late)
-        async with self._database.transaction() as connection:
-            events = await connection.fetch(SQL["take_due"], limit)
-            if not events:
-                return batch, 0
-            rows = await connection.fetch(
-                SQL["lock_orders"], list({e["order_id"] for e in events if e["order_id"]})
-            )
-            orders = {row["id"]: _Order(row) for row in rows}
-            await self._secure_late_units(connection, batch, orders)
-            for event in events:
-                order = orders.get(event["order_id"])
-                if order is None:
-                    batch.put_off.append(event["id"])
-                elif event["kind"] != "REFUND_SUCCEEDED":
-                    batch.settled.append((event["id"], _decide(batch, event, order)))
-            await _decide_refunds(connection, batch, events, orders)
-            await _write(connection, batch, orders)
-        return batch, len(events)
-
     async def _secure_late_units(
-        self, connection: Connection, batch: _Batch, orders: dict[UUID, _Order]
+        self, connection: Connection, batch: Batch, events: Sequence[asyncpg.Record]
     ) -> None:
-        """Write the unit rows of late units; an order that does not get all of them gets none."""
+        """Write the unit rows of orders that will be confirmed late.
+
+        An order that does not get all of its units gets none, and waits for another look: the store
+        had forgotten whose they are, and now learns it (H8).
+        """
+        buying = {
+            event["order_id"]
+            for event in events
+            if event["order_id"] in batch.late
+            and batch.judge(event, batch.orders[event["order_id"]]) is Verdict.CONFIRM_LATE
+        }
         wanted = [
-            (key, variant, serial)
-            for key, late in batch.late.items()
-            if key in orders
-            for variant, serials in late.lines
+            (UUID(variant), serial, key)
+            for key in buying
+            for variant, serials in batch.late[key].lines
             for serial in serials
         ]
-        batch.late = {key: late for key, late in batch.late.items() if key in orders}
-        if not wanted:
-            return
-        keys, variants, serials = zip(*wanted, strict=True)
-        rows = await connection.fetch(
-            records.SQL["insert_units"], variants, serials, keys, "SOLD"
-        )
-        got = {(row["order_id"], str(row["variant_id"]), row["serial"]) for row in rows}
-        short = {entry[0] for entry in wanted if entry not in got}
-        useless = short | {
-            key for key in batch.late if orders[key].received or not _second_chance(orders[key])
-        }
-        if useless:
-            await connection.execute(
-                records.SQL["delete_units_of_dropped"], variants, serials, list(useless)
-            )
-            batch.late = {key: late for key, late in batch.late.items() if key not in useless}
+        missing = await records.insert_units(connection, wanted, "SOLD")
+        batch.late = {key: units for key, units in batch.late.items() if key not in missing}
+        batch.units_lost = missing
 
-    async def _tell_store(self, batch: _Batch, unused: dict[UUID, LateUnits]) -> None:
+    # ------------------------------------------------------------ one transaction
+
+    async def _commit(
+        self, statement: str, which: Any, late: Mapping[UUID, LateUnits] | None = None
+    ) -> tuple[Batch, int]:
+        async with self._database.transaction() as connection:
+            events = await connection.fetch(SQL[statement], which)
+            if not events:
+                return Batch({}, {}), 0
+            keys = list({event["order_id"] for event in events if event["order_id"]})
+            rows = await connection.fetch(SQL["lock_orders"], keys)
+            orders = {row["id"]: LockedOrder(row) for row in rows}
+            batch = Batch(orders, late or {})
+            if late:
+                used = await connection.fetch(SQL["admissions_used"], list(orders))
+                batch.admissions_used = frozenset(row["id"] for row in used)
+                await self._secure_late_units(connection, batch, events)
+            await _decide(connection, batch, events)
+            await _write(connection, batch)
+        return batch, len(events)
+
+    async def _tell_store(self, batch: Batch) -> None:
         """After the commit: sold is sold, free is free, the place inside is free (W13)."""
-        try:
-            futures = []
-            for ended in batch.tell_sold:
-                if ended.admission:
-                    futures.append(
-                        self._waiting_room.complete(ended.sale, ended.buyer, ended.admission)
-                    )
-                futures.append(self._inventory.commit(ended.sale, ended.order))
-            futures += [self._inventory.free(ended.sale, ended.order) for ended in batch.tell_free]
-            futures += [self._inventory.free(late.sale, str(key)) for key, late in unused.items()]
-            for future in futures:
-                await future
-        except StoreUnavailable as error:
-            _log.warning("store_not_told", step="settle", error=str(error))
+        stock, line = self._inventory, self._waiting_room
+
+        def calls() -> Iterator[Awaitable[object]]:
+            for key in batch.sold + batch.sold_late:
+                order = batch.orders[key]
+                hold = str(key)
+                if order.row["admission"]:
+                    yield line.complete(order.sale(), order.row["buyer"], order.row["admission"])
+                late = batch.late.get(key)
+                if late is None:
+                    yield stock.commit(order.sale(), hold)
+                else:
+                    yield stock.commit(late.sale, late_hold(hold))
+                    yield stock.free(order.sale(), hold)
+            for key in batch.ended:
+                sale, hold = batch.orders[key].sale(), str(key)
+                yield stock.free(sale, hold)
+                if key in batch.late:
+                    yield stock.free(batch.late[key].sale, late_hold(hold))
+            for key, lost in batch.units_lost.items():
+                yield stock.free(batch.orders[key].sale(), late_hold(str(key)), lost)
+
+        await tell_store("settle", calls())
 
 
-def _second_chance(order: _Order) -> bool:
-    return transition(order.state, Cause.PAID_LATE) is not None
-
-
-async def _decide_refunds(
-    connection: Connection,
-    batch: _Batch,
-    events: list[asyncpg.Record],
-    orders: dict[UUID, _Order],
+async def _decide(
+    connection: Connection, batch: Batch, events: Sequence[asyncpg.Record]
 ) -> None:
-    """Refunds that a gateway has confirmed: once each, by the refund's own row."""
-    told = [
-        event
-        for event in events
-        if event["kind"] == "REFUND_SUCCEEDED" and event["order_id"] in orders
-    ]
-    if not told:
-        return
-    ids = {event["refund_id"] for event in told if is_uuid(event["refund_id"] or "")}
-    rows = await connection.fetch(SQL["lock_refunds"], [UUID(refund_id) for refund_id in ids])
-    known = {str(row["id"]): row for row in rows}
-    for event in told:
-        refund = known.get(event["refund_id"])
-        if refund is None:
-            batch.settled.append((event["id"], "unknown_refund"))
-            continue
-        if refund["state"] != "PENDING" or refund["id"] in batch.refunds_done:
-            batch.settled.append((event["id"], Verdict.NOTHING))
-            continue
-        order = orders[event["order_id"]]
-        order.refunded += refund["amount_minor"]
-        order.changed = True
-        batch.refunds_done.append(refund["id"])
-        batch.entries += ledger.refund_paid(
-            refund["id"],
-            order.row["id"],
-            order.row["sale_id"],
-            refund["currency"],
-            refund["amount_minor"],
-        )
-        whole = order.refunded >= order.received
-        batch.step(order, Cause.REFUNDED_FULLY if whole else Cause.REFUNDED_PARTLY)
-        batch.settled.append((event["id"], "refunded"))
+    refunds = []
+    for event in events:
+        order = batch.orders.get(event["order_id"])
+        if order is None:
+            batch.put_off.append(event["id"])
+        elif event["kind"] == "REFUND_SUCCEEDED":
+            refunds.append(event)
+        else:
+            batch.decide(event, order)
+    if refunds:
+        ids = {event["refund_id"] for event in refunds if is_uuid(event["refund_id"] or "")}
+        rows = await connection.fetch(SQL["lock_refunds"], [UUID(refund) for refund in ids])
+        known = {str(row["id"]): row for row in rows}
+        for event in refunds:
+            batch.decide_refund(event, known.get(event["refund_id"]))
 
 
-async def _write(connection: Connection, batch: _Batch, orders: dict[UUID, _Order]) -> None:
+async def _write(connection: Connection, batch: Batch) -> None:
     """All effects of the batch, a statement each, in the order that the law of locks asks for."""
     changed = [
         (key, order.state, order.declines, order.refunded)
-        for key, order in sorted(orders.items())
+        for key, order in sorted(batch.orders.items())
         if order.changed
     ]
     if changed:
         await connection.execute(SQL["update_orders"], *zip(*changed, strict=True))
     if batch.received:
         await connection.execute(SQL["payments_received"], *zip(*batch.received, strict=True))
+    if batch.unasked:
+        await connection.execute(SQL["insert_received"], *zip(*batch.unasked, strict=True))
     if batch.declined:
-        await connection.execute(SQL["payments_declined"], *zip(*batch.declined, strict=True))
+        declined = [(key, *told) for key, told in batch.declined.items()]
+        await connection.execute(SQL["payments_declined"], *zip(*declined, strict=True))
     if batch.closed:
         await connection.execute(SQL["payments_closed"], batch.closed)
     if batch.refunds:
@@ -407,7 +296,7 @@ async def _write(connection: Connection, batch: _Batch, orders: dict[UUID, _Orde
         await connection.execute(SQL["sell_units"], batch.sold)
     if batch.sold_late:
         lines = [
-            (key, variant, ",".join(map(str, serials)))
+            (key, UUID(variant), ",".join(map(str, serials)))
             for key in batch.sold_late
             for variant, serials in batch.late[key].lines
         ]
@@ -420,4 +309,7 @@ async def _write(connection: Connection, batch: _Batch, orders: dict[UUID, _Orde
     if batch.settled:
         await connection.execute(SQL["settle_inbox"], *zip(*batch.settled, strict=True))
     if batch.put_off:
-        await connection.execute(SQL["put_off_inbox"], batch.put_off)
+        await connection.execute(SQL["put_off_inbox"], batch.put_off, "unknown_order")
+    if batch.look_for_units:
+        ids = [late.event for late in batch.look_for_units]
+        await connection.execute(SQL["put_off_late"], ids, LATE_LEASE_MS)

@@ -10,24 +10,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
-import structlog
-
 from fairdrop.drivers.database import Queries
-from fairdrop.errors import StoreUnavailable
 from fairdrop.ids import SaleRef
 
 from . import records
-from .rules import LIVE, Cause, OrderState
+from .model import order_of_hold
+from .rules import Cause, HoldEnding, OrderState, end_hold
+from .telling import tell_store
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Awaitable, Iterator, Mapping
+
+    import asyncpg
 
     from fairdrop.catalog import Sale
     from fairdrop.drivers.database import Database
     from fairdrop.inventory import Inventory
     from fairdrop.waiting_room import WaitingRoom
 
-_log = structlog.get_logger(__name__)
 SQL = Queries("fairdrop.checkout", "sweep")
 BATCH = 500
 
@@ -86,52 +86,67 @@ class Sweeper:
                             for row in rows
                         ],
                     )
-            await self._free(
-                [
-                    (SaleRef(str(row["sale_id"]), epochs[str(row["sale_id"])]), str(row["id"]))
+            # A hold about which the store does not hear stays in its list of deadlines: the next
+            # sweep of the store resolves it.
+            await tell_store(
+                "expire",
+                (
+                    self._inventory.free(
+                        SaleRef(str(row["sale_id"]), epochs[str(row["sale_id"])]), str(row["id"])
+                    )
                     for row in rows
                     if str(row["sale_id"]) in epochs
-                ]
+                ),
             )
             total += len(rows)
             if len(rows) < BATCH:
                 return total
 
-    async def _free(self, holds: Sequence[tuple[SaleRef, str]]) -> None:
-        try:
-            for future in [self._inventory.free(sale, hold) for sale, hold in holds]:
-                await future
-        except StoreUnavailable as error:
-            # The holds are still in the store's list of deadlines: the next sweep resolves them.
-            _log.warning("store_not_told", step="expire", error=str(error))
-
     async def _resolve(self, sale: Sale, undecided: Mapping[str, str]) -> int:
         """Ask the orders' rows about holds that are past their deadline, and do what they say."""
-        keys = [UUID(hold) for hold in undecided]
+        holds = {hold: order_of_hold(hold) for hold in undecided}
+        made_by_buyers = [hold for hold, (_, late) in holds.items() if not late]
         async with self._database.transaction() as connection:
             # A hold whose order was never written gets a row that is over, so that an insert that is
             # still on its way is refused; a concurrent insert makes this wait for its commit.
-            await connection.execute(
+            rows = await connection.fetch(
                 SQL["insert_tombstones"],
-                keys,
+                [UUID(hold) for hold in made_by_buyers],
                 UUID(sale.id),
-                list(undecided.values()),
+                [undecided[hold] for hold in made_by_buyers],
                 sale.currency,
             )
+            await records.note_transitions(
+                connection, ((row["id"], None, OrderState.EXPIRED, Cause.EXPIRE) for row in rows)
+            )
         async with self._database.connection() as connection:
-            rows = await connection.fetch(SQL["order_states"], keys)
-        waiting = []
-        for row in rows:
-            state, hold = OrderState(row["state"]), str(row["id"])
-            if state in LIVE:
-                deadline_ms = int(row["deadline"].timestamp() * 1_000)
-                waiting.append(self._inventory.extend(sale.ref, hold, deadline_ms))
-            elif not row["sold"]:
-                waiting.append(self._inventory.free(sale.ref, hold))
-            else:
-                if row["admission"]:
-                    await self._waiting_room.complete(sale.ref, row["buyer"], row["admission"])
-                waiting.append(self._inventory.commit(sale.ref, hold))
-        for future in waiting:
-            await future
-        return len(waiting)
+            keys = list({UUID(order) for order, _ in holds.values()})
+            found = await connection.fetch(SQL["order_states"], keys)
+        orders = {str(row["id"]): row for row in found}
+        return await tell_store(
+            "resolve",
+            (
+                call
+                for hold, (order, late) in holds.items()
+                for call in self._end_hold(sale, hold, orders[order], late_hold=late)
+            ),
+        )
+
+    def _end_hold(
+        self, sale: Sale, hold: str, order: asyncpg.Record, *, late_hold: bool
+    ) -> Iterator[Awaitable[object]]:
+        ending = end_hold(
+            OrderState(order["state"]),
+            sold=order["sold"],
+            bought_late=order["bought_late"],
+            late_hold=late_hold,
+        )
+        if ending is HoldEnding.FREE:
+            yield self._inventory.free(sale.ref, hold)
+        elif ending is HoldEnding.EXTEND:
+            deadline_ms = int(order["deadline"].timestamp() * 1_000)
+            yield self._inventory.extend(sale.ref, hold, deadline_ms)
+        else:
+            yield self._inventory.commit(sale.ref, hold)
+            if order["admission"]:
+                yield self._waiting_room.complete(sale.ref, order["buyer"], order["admission"])

@@ -6,12 +6,14 @@ import asyncio
 import sys
 from collections.abc import Coroutine
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 
 from fairdrop import __version__
 from fairdrop.errors import FairdropError
+
+T = TypeVar("T")
 
 app = typer.Typer(
     name="fairdrop",
@@ -36,6 +38,58 @@ def _root(
     ] = False,
 ) -> None:
     pass
+
+
+@app.command()
+def demo(  # noqa: PLR0917 - options are arguments
+    buyers: Annotated[int, typer.Option(min=1, max=1_000_000, help="Simulated buyers.")] = 2_000,
+    units: Annotated[int, typer.Option(min=1, max=1_000_000, help="Units for sale.")] = 200,
+    rate: Annotated[
+        float | None,
+        typer.Option(
+            min=1, help="People admitted per second [default: all could pass in 12 s, at least 50]"
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="Draws the crowd; the same one again [default: new]")
+    ] = None,
+    exits: Annotated[
+        bool, typer.Option("--exit", help="Stop after the report instead of staying up.")
+    ] = False,
+    report: Annotated[
+        Path | None, typer.Option(help="Write the report here, as JSON.", dir_okay=False)
+    ] = None,
+    data_dir: Annotated[
+        Path | None, typer.Option(help="Where data is kept [default: a new one, removed after]")
+    ] = None,
+    keep: Annotated[bool, typer.Option("--keep", help="Keep the data directory.")] = False,
+    workers: Annotated[int, typer.Option(min=1, max=64, help="Web worker processes.")] = 1,
+) -> None:
+    """Run a whole sale with a simulated crowd, and check that every promise was kept.
+
+    Starts everything it needs, sells out a sale through the public API, and prints what must hold
+    with its figures. In a terminal it then stays up, with a sale of your own to try. The exit
+    status is 0 only when every invariant holds.
+    """
+    if report is not None and not report.absolute().parent.is_dir():
+        raise typer.BadParameter(f"{report.parent} is no directory", param_hint="--report")
+    from fairdrop.logs import configure_logs  # noqa: PLC0415
+
+    from .demo import Options, draw_seed, run_demo  # noqa: PLC0415
+
+    configure_logs("warning")
+    options = Options(
+        buyers=buyers,
+        units=units,
+        rate_per_s=rate,
+        seed=draw_seed() if seed is None else seed,
+        exits=exits,
+        report=report,
+        data_dir=data_dir,
+        keep=keep,
+        workers=workers,
+    )
+    raise typer.Exit(_run(run_demo(options)))
 
 
 @app.command()
@@ -82,11 +136,11 @@ def _settings(**given: Any) -> Any:
     return settings
 
 
-def _run(main: Coroutine[Any, Any, None]) -> None:
+def _run(main: Coroutine[Any, Any, T]) -> T:
     import uvloop  # noqa: PLC0415
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(main)
+        return runner.run(main)
 
 
 def main() -> None:

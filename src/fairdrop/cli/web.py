@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 
 from fairdrop.app import check_settings
 from fairdrop.embedded import die_with_parent
+from fairdrop.schema.migrate import ensure_migrated
 from fairdrop.settings import Settings
 
 HEADER_BYTES = 32_768
@@ -25,6 +27,7 @@ def run_web(settings: Settings) -> None:
     check_settings(settings)
     if os.environ.get("FAIRDROP_PARENT_DEATH") == "1":
         die_with_parent()
+    asyncio.run(ensure_migrated(settings.database_url or ""))
     Granian(
         "fairdrop.web.server:make_app",
         address=settings.host,

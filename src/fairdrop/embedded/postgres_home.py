@@ -7,7 +7,8 @@ or the wheel, for instance below ``/root``. Opening the directories above would 
 not ours. Instead the cluster, or a copy of the programs, or both, go to a place of root's:
 
 ``/var/lib/fairdrop/cluster-KEY``
-    the cluster, KEY standing for the data directory; ``<data>/postgres/elsewhere`` says so
+    the cluster, KEY standing for the data directory; ``<data>/postgres/elsewhere`` says so, and
+    ``remove_data`` deletes both
 ``/var/lib/fairdrop/programs-KEY``
     the programs (35 MB), KEY standing for the wheel and its version; shared by all copies
 
@@ -32,6 +33,9 @@ from fairdrop.errors import ConfigurationError
 
 _STATE = Path("/var/lib/fairdrop")
 _POINTER = "elsewhere"
+"""The file in ``<data>/postgres`` that says where the cluster is."""
+_ORIGIN = "origin"
+"""The file beside such a cluster that says whose it is."""
 _NEEDED = ("bin/postgres", "bin/initdb", "share/postgres.bki", "lib/pgoutput.so")
 
 
@@ -78,9 +82,14 @@ def prepare_home(directories: Directories, *, programs: Path | None = None) -> P
                 f"the database is in {home}, which its owner {user.name} cannot reach any more; "
                 "allow passing through the directories above (chmod o+x), or move the data"
             )
-        home = state_directory(user) / f"cluster-{directories.key}"
+        state = state_directory(user)
+        remove_orphans(state)
+        home = state / f"cluster-{directories.key}"
         pointer.write_text(str(home), "utf-8")
     make_private(home, user)
+    if home != directories.postgres:
+        (home / _ORIGIN).unlink(missing_ok=True)
+        (home / _ORIGIN).write_text(str(directories.data), "utf-8")
     return PostgresHome(
         home / "cluster",
         socket_directory(home / "run", user),
@@ -94,6 +103,20 @@ def cluster_elsewhere(data: Path) -> Path | None:
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         return Path((data / "postgres" / _POINTER).read_text("utf-8"))
     return None
+
+
+def remove_orphans(state: Path) -> None:
+    """Delete the clusters in ``state`` whose data directory was a temporary one and is gone.
+
+    Tests and trials delete their directory and know nothing of a cluster elsewhere. One whose data
+    directory was in a lasting place is kept: the place may only be absent, a disk not mounted.
+    """
+    temporary = Path(tempfile.gettempdir()).resolve()
+    for home in state.glob("cluster-*"):
+        with contextlib.suppress(OSError):
+            data = Path((home / _ORIGIN).read_text("utf-8"))
+            if data.is_relative_to(temporary) and not data.exists():
+                shutil.rmtree(home)
 
 
 def state_directory(user: SystemUser) -> Path:

@@ -23,14 +23,15 @@ class EmbeddedServices:
     """Valkey and PostgreSQL for ``data``, while the ``async with`` block lasts.
 
     Entering it takes the data directory's lock, starts both at the same time and returns when both
-    serve: about 1.2 s with a new directory, 0.4 s with an old one. Further children (web, worker,
+    serve: about 1.5 s with a new directory, 0.2 s with an old one. Further children (web, worker,
     gateway) are given to ``supervisor.start`` and are stopped first. Leaving it stops everything.
 
     A service whose URL is given is external: it is not started, and its URL is passed on.
 
     Raises, on entering: DataDirectoryInUse, ConfigurationError (the directory cannot be used),
-    ChildNotReady (with the end of the log). Enter it on a thread that lives as long as the block;
-    combine it with :class:`~fairdrop.embedded.stop_signals.StopSignals` in a program.
+    ChildNotReady and InitdbFailed (each with the end of its log). Enter it on a thread that lives
+    as long as the block; combine it with :class:`~fairdrop.embedded.stop_signals.StopSignals` in a
+    program.
     """
 
     def __init__(

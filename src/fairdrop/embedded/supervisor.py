@@ -42,7 +42,10 @@ BACKOFF_LAST_S = 5.0
 STABLE_AFTER_S = 10.0
 """A child that has been ready for so long is restarted after BACKOFF_FIRST_S again."""
 
-_READY_POLL_S = 0.01
+_READY_POLL_FIRST_S = 0.01
+_READY_POLL_LAST_S = 0.25
+_READY_POLL_GROWTH = 1.1
+"""Most children serve at once; for one that has a lot to recover, checks become rarer."""
 _READY_CHECK_TIMEOUT_S = 2.0
 _TELL_AFTER_S = 10.0
 """A start that takes this long is worth a line in the log, and again after as long."""
@@ -224,6 +227,7 @@ class _Child:
         spec = self.spec
         clock = asyncio.get_running_loop().time
         started = told = clock()
+        pause_s = _READY_POLL_FIRST_S
         reason = "it did not become ready"
         while process.exit_status is None:
             try:
@@ -237,7 +241,8 @@ class _Child:
                 _log.warning("child_not_ready_yet", child=spec.name, reason=reason)
             if clock() - started > spec.ready_timeout_s:
                 raise self._not_ready(f"not ready after {spec.ready_timeout_s:g} s ({reason})")
-            await asyncio.sleep(_READY_POLL_S)
+            await asyncio.sleep(pause_s)
+            pause_s = min(pause_s * _READY_POLL_GROWTH, _READY_POLL_LAST_S)
         raise self._not_ready(f"ended with status {process.exit_status}")
 
     def _not_ready(self, what: str) -> ChildNotReady:

@@ -19,11 +19,15 @@ import aiohttp
 import msgspec
 from yarl import URL
 
+from .turnstile import Turnstile
+
 CONNECTIONS = 512
 ATTEMPT_TIMEOUT_S = 15.0
 FIRST_PAUSE_S = 0.1
 LONGEST_PAUSE_S = 2.0
 _BUSY = frozenset({429, 502, 503, 504})
+_UNHURRIED = frozenset({"join", "leave"})
+"""Steps without a deadline of the buyer's."""
 
 
 class _Problem(msgspec.Struct, frozen=True):
@@ -64,14 +68,14 @@ class Client:
         self.latencies_ms: dict[str, list[float]] = defaultdict(list)
         self.requests = 0
         self.repeats = 0
-        self._free = asyncio.Semaphore(connections)
+        self._turnstile = Turnstile(connections)
         self._jitter = random.Random()
         self._session: aiohttp.ClientSession
 
     async def __aenter__(self) -> Self:
         """Open the pool."""
         self._session = aiohttp.ClientSession(
-            # The semaphore is the limit: a buyer's time begins when it is their turn to connect.
+            # The turnstile is the limit: a buyer's time begins when it is their turn to connect.
             connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30),
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(total=ATTEMPT_TIMEOUT_S),
@@ -102,9 +106,11 @@ class Client:
         ``step`` names the latency. Headers and body are the same each time, the idempotency key
         among them.
         """
+        hurried = step not in _UNHURRIED
         pause_s = FIRST_PAUSE_S
         while True:
-            answer = await self._attempt(step, method, url, headers, body)
+            async with self._turnstile.passage(hurried=hurried):
+                answer = await self._attempt(step, method, url, headers, body)
             if answer is not None:
                 return answer
             self.repeats += 1
@@ -115,19 +121,18 @@ class Client:
         self, step: str, method: str, url: URL, headers: dict[str, str] | None, body: bytes | None
     ) -> Answer | None:
         """One attempt; None when it promised nothing."""
-        async with self._free:
-            self.requests += 1
-            began = time.perf_counter()
-            try:
-                async with self._session.request(
-                    method, url, data=body, headers=headers, allow_redirects=False
-                ) as response:
-                    raw = await response.read()
-            except (aiohttp.ClientError, OSError, TimeoutError):
-                return None
-            if response.status in _BUSY:
-                return None
-            self.latencies_ms[step].append((time.perf_counter() - began) * 1_000)
+        self.requests += 1
+        began = time.perf_counter()
+        try:
+            async with self._session.request(
+                method, url, data=body, headers=headers, allow_redirects=False
+            ) as response:
+                raw = await response.read()
+        except (aiohttp.ClientError, OSError, TimeoutError):
+            return None
+        if response.status in _BUSY:
+            return None
+        self.latencies_ms[step].append((time.perf_counter() - began) * 1_000)
         return Answer(response.status, raw, response.headers.get("ETag", ""))
 
 

@@ -42,6 +42,11 @@ class CrowdReport:
     wall_s: float
     """From the opening to the end of the last visit."""
 
+    @property
+    def still_wanting(self) -> int:
+        """Buyers who were still there, without a unit, when the time limit passed."""
+        return self.results.get(Result.OUT_OF_TIME, 0)
+
 
 @dataclass(slots=True)
 class Crowd:

@@ -12,16 +12,19 @@ ORDER_LIMIT = 4
 CLAIM_TTL_MS = 5_000
 LEASE_TTL_MS = 25_000
 HOLD_TTL_MS = 4_000
-PAYMENT_TTL_MS = 4_000
+PAYMENT_TTL_MS = 2_500
+EACH_INSIDE_MS = 2
+"""Added to each deadline for each place inside: all of these people share one simulator's speed."""
 INSIDE_PER_UNIT = 3
 LEAST_INSIDE = 100
+MOST_INSIDE = 1_500
 LEAST_RATE_PER_S = 50
 CROWD_PASSES_IN_S = 12
 _SEATS = (
     # name, price in minor units, share of the units
     ("Standing", 3_900, 0.50),
-    ("Seat, stalls", 6_500, 0.25),
-    ("Seat, balcony", 5_200, 0.15),
+    ("Stalls", 6_500, 0.25),
+    ("Balcony", 5_200, 0.15),
     ("Front row", 14_900, 0.10),
 )
 
@@ -35,15 +38,13 @@ class Drop:
     units: int
     rate_per_s: float
     description: str = ""
-    claim_ttl_ms: int = CLAIM_TTL_MS
-    lease_ttl_ms: int = LEASE_TTL_MS
-    hold_ttl_ms: int = HOLD_TTL_MS
-    payment_ttl_ms: int = PAYMENT_TTL_MS
+    deadlines_are_short: bool = True
+    """Seconds, for a crowd that acts at once; else the defaults of the control plane, for people."""
 
     @property
     def cap(self) -> int:
-        """People inside at one time: some for each unit, since not everybody inside buys."""
-        return max(LEAST_INSIDE, INSIDE_PER_UNIT * self.units)
+        """People inside at one time: some for each unit, since not everybody inside buys (W9)."""
+        return min(max(LEAST_INSIDE, INSIDE_PER_UNIT * self.units), MOST_INSIDE)
 
     def variants(self) -> list[dict[str, Any]]:
         """The variants as the control plane takes them; together they have all units."""
@@ -59,6 +60,16 @@ class Drop:
             if quantity
         ]
 
+    def deadlines(self) -> dict[str, int]:
+        """Deadlines that let units come back, and be sold again, while one watches."""
+        slack_ms = EACH_INSIDE_MS * self.cap
+        return {
+            "claim_ttl_ms": CLAIM_TTL_MS + slack_ms,
+            "lease_ttl_ms": LEASE_TTL_MS + slack_ms,
+            "hold_ttl_ms": HOLD_TTL_MS + slack_ms,
+            "payment_ttl_ms": PAYMENT_TTL_MS + slack_ms,
+        }
+
     def body(self, opens_at_s: float) -> dict[str, Any]:
         """The body of ``POST /admin/v1/sales``; ``opens_at_s`` in seconds since the epoch."""
         return {
@@ -71,10 +82,7 @@ class Drop:
             "fee_bps": FEE_BPS,
             "rate_per_s": self.rate_per_s,
             "cap": self.cap,
-            "claim_ttl_ms": self.claim_ttl_ms,
-            "lease_ttl_ms": self.lease_ttl_ms,
-            "hold_ttl_ms": self.hold_ttl_ms,
-            "payment_ttl_ms": self.payment_ttl_ms,
+            **(self.deadlines() if self.deadlines_are_short else {}),
             "order_limit": ORDER_LIMIT,
             "buyer_limit": ORDER_LIMIT,
             "variants": self.variants(),

@@ -38,7 +38,9 @@ class Ending(StrEnum):
 class Manners:
     """How a crowd behaves: shares of all buyers from 0 to 1, drawn independently of one another.
 
-    ``endings`` holds the shares of those who do not simply buy; together they stay below 1.
+    ``endings`` holds the shares of those who do not simply buy; together they stay below 1. They
+    are multiplied by ``patient_share_of_endings`` for patient people: whoever waits to the last
+    for a unit mostly means to have it.
     """
 
     comes_early: float = 0.05
@@ -52,6 +54,7 @@ class Manners:
     only_full_quantity: float = 0.20
     is_patient: float = 0.50
     """Stays until every unit that they want is sold, and takes whatever comes."""
+    patient_share_of_endings: float = 0.4
     double_clicks: float = 0.15
     bad_card_first: float = 0.10
     slow_bank: float = 0.05
@@ -131,7 +134,7 @@ def draw_plan(
     patience_ms = dice.randint(*PATIENCE_MS)
     only_favourite = is_so(manners.only_favourite) and not patient
     only_full = is_so(manners.only_full_quantity) and not patient
-    ending = _ending(dice, manners)
+    ending = _ending(dice, manners, manners.patient_share_of_endings if patient else 1.0)
     return BuyerPlan(
         number=number,
         arrives_ms=-before_ms if early else arrives_ms,
@@ -177,12 +180,12 @@ def _wishes(dice: random.Random, variants: int) -> tuple[int, ...]:
     return tuple(sorted(range(variants), key=lambda number: dice.random() * (number + 2)))
 
 
-def _ending(dice: random.Random, manners: Manners) -> Ending:
+def _ending(dice: random.Random, manners: Manners, factor: float) -> Ending:
     chance = dice.random()
     for ending, share in manners.endings:
-        if chance < share:
+        if chance < share * factor:
             return ending
-        chance -= share
+        chance -= share * factor
     return Ending.BUYS
 
 

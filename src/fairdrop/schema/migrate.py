@@ -3,23 +3,11 @@
 from __future__ import annotations
 
 from importlib import resources
-from typing import TYPE_CHECKING
 
 import asyncpg
-from alembic import command
-from alembic.config import Config
-from sqlalchemy import text
-from sqlalchemy.ext.asyncio import create_async_engine
-from sqlalchemy.pool import NullPool
 
 from fairdrop.drivers.database import BROKEN
 from fairdrop.errors import DatabaseUnavailable
-
-if TYPE_CHECKING:
-    from sqlalchemy import Connection
-
-_LOCK = 0x_FA1D_0001
-"""The advisory lock that one migrating process holds."""
 
 
 async def migrate(database_url: str, revision: str = "head") -> None:
@@ -27,26 +15,36 @@ async def migrate(database_url: str, revision: str = "head") -> None:
 
     Raises DatabaseUnavailable when the database does not answer.
     """
+    # Alembic takes half a second to load, and most starts find nothing to do.
+    from .upgrade import upgrade  # noqa: PLC0415
 
-    async def connect() -> asyncpg.Connection[asyncpg.Record]:
-        return await asyncpg.connect(database_url)
-
-    engine = create_async_engine(
-        "postgresql+asyncpg://", async_creator=connect, poolclass=NullPool
-    )
     try:
-        async with engine.begin() as connection:
-            await connection.execute(text(f"SELECT pg_advisory_xact_lock({_LOCK})"))
-            await connection.run_sync(_upgrade, revision)
+        await upgrade(database_url, revision)
     except BROKEN as error:
         raise DatabaseUnavailable(str(error)) from error
-    finally:
-        await engine.dispose()
 
 
-def _upgrade(connection: Connection, revision: str) -> None:
-    config = Config()
-    with resources.as_file(resources.files("fairdrop.schema") / "migrations") as directory:
-        config.set_main_option("script_location", str(directory).replace("%", "%%"))
-        config.attributes["connection"] = connection
-        command.upgrade(config, revision)
+async def ensure_migrated(database_url: str) -> None:
+    """Upgrade when the database is not at the newest revision; costs one query when it is.
+
+    Raises DatabaseUnavailable when the database does not answer.
+    """
+    try:
+        connection = await asyncpg.connect(database_url)
+        try:
+            present = await connection.fetchval("SELECT max(version_num) FROM alembic_version")
+        except asyncpg.UndefinedTableError:
+            present = None
+        finally:
+            await connection.close()
+    except BROKEN as error:
+        raise DatabaseUnavailable(str(error)) from error
+    # A newer one belongs to newer code that runs beside us during an upgrade (S6).
+    if present is None or present < newest_revision():
+        await migrate(database_url)
+
+
+def newest_revision() -> str:
+    """The revision that the code expects: migrations are numbered ``0001_what.py``."""
+    files = (resources.files("fairdrop.schema") / "migrations" / "versions").iterdir()
+    return max(file.name[:4] for file in files if file.name[:4].isdigit())

@@ -33,7 +33,8 @@ from fairdrop.payments import (
 class ScriptedGateway:
     """Intents in memory; events are handed to the test, which delivers them as it likes."""
 
-    name: str = "sandbox"
+    name: str = field(default_factory=lambda: f"scripted-{new_id()}")
+    """One of its own, so that no reconciler of another test's parts asks it."""
     break_before: set[str] = field(default_factory=set)
     """Calls (``create``, ``refund``, ...) that fail without any effect."""
     break_after: set[str] = field(default_factory=set)

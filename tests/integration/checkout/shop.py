@@ -6,6 +6,7 @@ workers (settle, sweep, reconcile) look at the whole database, so tests assert o
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -20,7 +21,7 @@ from fairdrop.catalog import CreateOutcome, NewSale, NewVariant, Sale
 from fairdrop.checkout import Order, OrderState, PayRefusal, StartRefusal
 from fairdrop.drivers.keys import sale_key
 from fairdrop.embedded import BackgroundServices
-from fairdrop.ids import SaleRef, new_id
+from fairdrop.ids import new_id
 from fairdrop.inventory import Reservation, ReserveRequest, VariantFigures
 from fairdrop.payments import GatewayEvent
 from fairdrop.schema.migrate import migrate
@@ -100,13 +101,14 @@ class Shop:
         self.buyers += 1
         buyer = buyer or f"buyer-{self.buyers}"
         room = self.parts.waiting_room
-        await room.join(self.sale.ref, buyer)
-        while True:
-            place = await room.claim(self.sale.ref, buyer)
-            if place.state is State.ADMITTED:
-                self.admissions[buyer] = place.admission
-                return buyer
-            await room.tick(self.sale.ref)
+        async with asyncio.timeout(60):
+            while True:
+                await room.join(self.sale.ref, buyer)
+                await room.tick(self.sale.ref)
+                place = await room.claim(self.sale.ref, buyer)
+                if place.state is State.ADMITTED:
+                    self.admissions[buyer] = place.admission
+                    return buyer
 
     async def try_reserve(self, buyer: str, *quantities: int, hold: str = "") -> Reservation:
         """Ask for so many units of each variant, under the buyer's present admission."""
@@ -163,7 +165,7 @@ class Shop:
     async def deliver(self, *events: GatewayEvent) -> None:
         """What the gateway tells reaches the inbox."""
         for event in events:
-            await self.parts.inbox.store("sandbox", event)
+            await self.parts.inbox.store(self.gateway.name, event)
 
     async def settle(self) -> None:
         """Until nothing is due."""
@@ -195,6 +197,13 @@ class Shop:
         """The whole sweep, as the worker does it."""
         await self.sweep_orders()
         await self.parts.sweeper.sweep_store(self.sale)
+
+    async def make_inbox_due(self, order: Order) -> None:
+        """However long the order's events were put off."""
+        await self.execute(
+            "UPDATE webhook_inbox SET due_at = now() WHERE order_id = $1 AND due_at IS NOT NULL",
+            UUID(order.id),
+        )
 
     async def check_payments_now(self) -> None:
         """Ask the gateway about this sale's payments, however long they are put off."""
@@ -346,13 +355,10 @@ async def open_sale(
 async def new_shop(
     parts: Parts, gateway: ScriptedGateway, *stock: int, **changes: Any
 ) -> Shop:
+    changes.setdefault("gateway", gateway.name)
     return Shop(parts, gateway, await open_sale(parts, *(stock or (5,)), **changes))
 
 
 def same_sale(shop: Shop, parts: Parts) -> Shop:
     """The same sale as another process sees it."""
     return Shop(parts, shop.gateway, shop.sale, admissions=shop.admissions)
-
-
-def epoch_of(shop: Shop) -> SaleRef:
-    return shop.sale.ref

@@ -11,6 +11,7 @@ from fairdrop.drivers.keys import sale_key
 from fairdrop.errors import StoreUnavailable
 from tests.integration.checkout.conftest import NewShop
 from tests.integration.checkout.shop import Shop
+from tests.integration.checkout.silence import store_not_told
 
 RETURNED = [
     ("REFUND_PAID", "GATEWAY_CLEARING", "EUR", 0, 4_950),
@@ -154,23 +155,13 @@ async def test_the_same_late_payment_told_twice_in_one_batch_buys_once(shop: Sho
     ]
 
 
-async def test_an_order_that_expires_while_its_payment_is_settled_gets_units_if_there_are_any(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch
+async def test_an_order_that_expires_before_its_payment_is_settled_gets_units_if_there_are_any(
+    shop: Shop,
 ) -> None:
-    """The sweep commits between the settler's look and its lock: units are free, so they are sold."""
+    """The money was told in time, and settled late: units are free, so they are sold."""
     late = await shop.pending(2)
-    await shop.let_deadline_pass(late.id)
     await shop.deliver(shop.gateway.take_money(late.id))
-    settlement = shop.parts.settlement
-    commit = settlement._commit
-
-    async def sweep_first(*arguments: object) -> object:
-        monkeypatch.undo()
-        await shop.sweep_orders()
-        await shop.now(late, OrderState.EXPIRED)
-        return await commit(*arguments)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(settlement, "_commit", sweep_first)
+    await shop.expire(late)
     await shop.settle()
     await shop.now(late, OrderState.CONFIRMED)
     assert await shop.stock() == (3, 0, 2)
@@ -238,10 +229,12 @@ async def test_a_store_that_was_never_told_of_an_expiry_learns_it_after_a_late_c
     """The old hold and the new one are two: one goes back to the pool, the other is sold."""
     late = await shop.pending(2)
     await shop.let_deadline_pass(late.id)
-    await without_telling_the_store(shop, monkeypatch, shop.sweep_orders)
+    with store_not_told(shop, monkeypatch):
+        await shop.sweep_orders()
     assert await shop.stock() == (3, 2, 0)
     await shop.deliver(shop.gateway.take_money(late.id))
-    await without_telling_the_store(shop, monkeypatch, shop.settle)
+    with store_not_told(shop, monkeypatch):
+        await shop.settle()
     await shop.now(late, OrderState.CONFIRMED)
     for hold in await shop.holds():
         await shop.make_due_in_store(hold)
@@ -287,7 +280,7 @@ async def test_late_money_waits_for_a_store_that_is_away_rather_than_going_back(
     await shop.now(late, OrderState.EXPIRED)
     assert not (await shop.inbox_of(late.id))[0]["settled"]
     monkeypatch.undo()
-    await shop.execute("UPDATE webhook_inbox SET due_at = now() WHERE due_at IS NOT NULL")
+    await shop.make_inbox_due(late)
     await shop.settle()
     await shop.now(late, OrderState.CONFIRMED)
 
@@ -316,22 +309,7 @@ async def test_units_taken_for_a_late_order_that_died_before_the_commit_come_bac
         await shop.parts.store.redis.zadd(key, {hold: 1})
     await shop.sweep()
     assert await shop.stock() == (5, 0, 0)
-    await shop.execute("UPDATE webhook_inbox SET due_at = now() WHERE due_at IS NOT NULL")
+    await shop.make_inbox_due(late)
     await shop.settle()
     await shop.now(late, OrderState.CONFIRMED)
     assert await shop.stock() == (3, 0, 2)
-
-
-async def without_telling_the_store(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch, step: object
-) -> None:
-    """Run a step whose process dies after its commit, before the store hears of it."""
-
-    def away(*_: object) -> object:
-        raise StoreUnavailable("the process is dead")
-
-    for name in ("free", "commit"):
-        monkeypatch.setattr(shop.parts.inventory, name, away)
-    monkeypatch.setattr(shop.parts.waiting_room, "complete", away)
-    await step()  # type: ignore[operator]
-    monkeypatch.undo()

@@ -6,6 +6,7 @@ import asyncio
 from uuid import UUID
 
 import asyncpg
+import msgspec
 import pytest
 
 from fairdrop.app import Parts
@@ -78,6 +79,33 @@ async def test_a_webhook_before_its_order_is_kept_and_applied_later(shop: Shop) 
             await asyncio.sleep(0.01)
     await shop.now(order, OrderState.CONFIRMED)
     assert await shop.entries(order) == CONFIRMED_ONCE
+
+
+@pytest.mark.parametrize("ended", [False, True])
+async def test_money_of_an_intent_that_the_order_never_asked_for_counts_once(
+    ended: bool, shop: Shop
+) -> None:
+    """The shop has made an intent at the gateway itself, with the order's id as its reference."""
+    order = await shop.order()
+    if ended:
+        await shop.expire(order)
+    paid = GatewayEvent(
+        id="evt_" + new_id(),
+        kind=EventKind.SUCCEEDED,
+        created_ms=0,
+        intent_id="pi_" + new_id(),
+        reference=order.id,
+        amount_minor=4_950,
+        currency="EUR",
+    )
+    for event_id in ("evt_" + new_id(), "evt_" + new_id()):
+        await shop.deliver(msgspec.structs.replace(paid, id=event_id))
+        await shop.settle()
+    await shop.now(order, OrderState.CONFIRMED)
+    assert await shop.entries(order) == CONFIRMED_ONCE
+    payment = await shop.payment(order)
+    assert (payment["state"], payment["received_minor"]) == ("SUCCEEDED", 4_950)
+    assert payment["intent_id"] == paid.intent_id
 
 
 @pytest.mark.parametrize("reference", ["of-another-shop", new_id()])
@@ -285,7 +313,8 @@ async def test_one_event_that_cannot_be_settled_does_not_hold_up_the_others(
     (row,) = await shop.inbox_of(spoilt.id)
     assert not row["settled"]  # kept, and tried again later, less and less often
     assert row["attempts"] > 0
-    assert "failed" in row["outcome"]
+    assert row["outcome"] == "failed: UniqueViolationError"
+    await shop.execute("DELETE FROM webhook_inbox WHERE id = $1", row["id"])
 
 
 async def test_a_success_of_nothing_is_kept_and_blocks_nobody(shop: Shop) -> None:

@@ -35,9 +35,11 @@ StartParent = Callable[..., tuple[Parent, dict[str, Any]]]
 def new_data() -> Iterator[Path]:
     """An empty data directory, right below the system's temporary one.
 
-    pytest's own ``tmp_path`` is closed to other users, which as root is a case of its own.
+    pytest's own ``tmp_path`` is closed to other users, which as root is a case of its own. The name
+    is one that ``start_services`` clears away when a test run was killed.
     """
-    path = Path(tempfile.mkdtemp(prefix="fairdrop-test-"))
+    path = Path(tempfile.mkdtemp(prefix="fairdrop-tmp-"))
+    path.chmod(0o711)  # so that a data directory inside it can be reached too
     yield path
     if path.exists():
         left = find_leftovers([Traces(data_identity(path))])
@@ -48,7 +50,7 @@ def new_data() -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def used_data() -> Iterator[Path]:
     """A data directory whose services have run, to be copied: a first start takes a second."""
-    path = Path(tempfile.mkdtemp(prefix="fairdrop-test-"))
+    path = Path(tempfile.mkdtemp(prefix="fairdrop-tmp-"))
     start_services(path).stop()
     yield path
     remove_data(path)

@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import stat
+import subprocess
 from pathlib import Path
 
 import asyncpg
@@ -236,11 +237,16 @@ async def test_a_pid_file_that_names_a_living_stranger_does_not_stop_the_start(d
         await remember(services, "kept")
         contents = {path: path.read_text() for path in pid_files_below(data)}
         assert len(contents) == 2
-    for path, content in contents.items():
-        path.write_text("\n".join([str(os.getpid()), *content.splitlines()[1:]]) + "\n")
-        path.chmod(0o644)
-    async with EmbeddedServices(data) as services:
-        assert await recall(services) == ("kept", "kept")
+        server_user_id = psutil.Process(services.supervisor.pid_of("postgres")).uids().real
+    with subprocess.Popen(["sleep", "600"], user=server_user_id) as stranger:
+        for path, content in contents.items():
+            path.write_text("\n".join([str(stranger.pid), *content.splitlines()[1:]]) + "\n")
+            path.chmod(0o644)
+        try:
+            async with EmbeddedServices(data) as services:
+                assert await recall(services) == ("kept", "kept")
+        finally:
+            stranger.kill()
 
 
 async def test_a_service_that_cannot_start_says_why(data: Path) -> None:

@@ -17,7 +17,12 @@ import pytest
 
 from fairdrop.embedded import Directories, Durability, EmbeddedServices, Supervisor, remove_data
 from fairdrop.embedded.postgres import database_url, postgres_spec
-from fairdrop.embedded.postgres_home import cluster_elsewhere, prepare_home, wheel_programs
+from fairdrop.embedded.postgres_home import (
+    cluster_elsewhere,
+    prepare_home,
+    remove_orphans,
+    wheel_programs,
+)
 from fairdrop.embedded.system_user import SystemUser, find_user
 from fairdrop.errors import ConfigurationError
 from tests.integration.embedded.conftest import IMPORT_PATH, PARENT, StartParent
@@ -87,6 +92,20 @@ async def test_run_by_root_in_a_closed_directory_the_cluster_goes_elsewhere_and_
     finally:
         remove_data(data)
     assert not elsewhere.exists()
+
+
+@as_root
+def test_a_cluster_elsewhere_is_deleted_when_its_temporary_data_directory_is_gone(
+    tmp_path: Path,
+) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o700)
+    gone, kept = Directories.prepare(closed / "gone"), Directories.prepare(closed / "kept")
+    homes = [prepare_home(directories).cluster.parent for directories in (gone, kept)]
+    shutil.rmtree(gone.data)
+    remove_orphans(homes[0].parent)
+    assert [home.exists() for home in homes] == [False, True]
+    remove_data(kept.data)
 
 
 @as_root

@@ -1,9 +1,11 @@
-"""Waiting for a condition, never for a time."""
+"""Waiting for a condition, never for a time; and looking at processes."""
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import TypeVar
 
 import psutil
@@ -38,3 +40,12 @@ def runs(process: psutil.Process) -> bool:
 def all_gone(processes: list[psutil.Process]) -> Callable[[], bool]:
     """The condition that none of ``processes`` runs."""
     return lambda: not any(map(runs, processes))
+
+
+def signals_ignored_by(pid: int) -> set[signal.Signals]:
+    """The signals that the kernel would throw away if they were sent to ``pid``."""
+    for line in Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines():
+        if line.startswith("SigIgn:"):
+            mask = int(line.split()[1], 16)
+            return {number for number in signal.Signals if mask >> (number - 1) & 1}
+    raise AssertionError(f"the kernel tells nothing about the signals of {pid}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fairdrop.inventory import ReserveOutcome, VariantFigures, fingerprint
-from tests.driven_sale import DrivenSale
+from tests.driven_sale import OPENED_MS, DrivenSale
 
 
 async def test_a_replay_returns_the_first_answer_and_takes_nothing(sale: DrivenSale) -> None:
@@ -71,12 +71,34 @@ async def test_being_outside_is_not_remembered_as_an_answer(sale: DrivenSale) ->
     assert (await sale.reserve("a", ["seat", 1], key="k")).outcome is ReserveOutcome.RESERVED
 
 
-async def test_an_answer_is_forgotten_after_its_time(sale: DrivenSale) -> None:
+async def test_an_answer_is_kept_for_its_time_and_not_for_ever(sale: DrivenSale) -> None:
+    """Answers end in periods: each is kept for one at least, and for two at most."""
+    await sale.load({"seat": 50}, idem_ttl_s=120, buyer_limit=50, lease_ttl_ms=10**9)
+    await sale.admit("a")
+    for begin_ms in (0, 1_000, 119_999):
+        sale.now_ms = OPENED_MS + 10 * begin_ms + begin_ms
+        first = await sale.reserve("a", ["seat", 1], hold=f"h{begin_ms}", key=f"k{begin_ms}")
+        assert first.outcome is ReserveOutcome.RESERVED
+        await sale.release(f"h{begin_ms}", "a")
+        sale.pass_ms(120_000)
+        replay = await sale.reserve("a", ["seat", 1], key=f"k{begin_ms}")
+        assert (replay.outcome, replay.hold) == (ReserveOutcome.REPLAYED, first.hold)
+        sale.pass_ms(120_000)
+        again = await sale.reserve("a", ["seat", 1], hold="new", key=f"k{begin_ms}")
+        assert (again.outcome, again.hold) == (ReserveOutcome.RESERVED, "new")
+        await sale.release("new", "a")
+
+
+async def test_the_store_itself_forgets_answers(sale: DrivenSale) -> None:
     await sale.load({"seat": 5}, idem_ttl_s=120)
     await sale.admit("a")
+    before = await sale.keys_in_store()
     await sale.reserve("a", ["seat", 1], key="k")
-    ttl_s = await sale.scripts.store.redis.ttl(sale.key("idem", ":a:k"))
-    assert 100 < ttl_s <= 120
+    redis = sale.scripts.store.redis
+    ends = {key: await redis.ttl(key) for key in set(await sale.keys_in_store()) - set(before)}
+    answers = [ttl_s for key, ttl_s in ends.items() if b":idem:" in key]
+    assert len(answers) == 1
+    assert 120 <= answers[0] <= 240
 
 
 async def test_taking_for_a_late_payment_is_idempotent_by_its_order(sale: DrivenSale) -> None:

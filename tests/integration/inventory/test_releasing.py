@@ -99,5 +99,5 @@ async def test_a_replacement_is_held_under_the_limit_of_its_buyer(sale: DrivenSa
     await sale.free("h", lost=["seat", 1])
     assert (await sale.take_late("a", "h", ["seat", 2])).outcome == "RESERVED"
     owned = await sale.scripts.store.redis.hget(sale.key("buyer"), "a")
-    assert int(owned) == 2
+    assert owned == b"2"
     await assert_every_unit_is_in_one_place(sale, sold={"seat": [1]})

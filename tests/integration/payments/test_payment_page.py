@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import html
 import re
 import shutil
@@ -10,7 +11,7 @@ from collections.abc import AsyncIterator, Mapping
 import aiohttp
 import msgspec
 import pytest
-from playwright.async_api import Page, async_playwright
+from playwright.async_api import Page, Route, async_playwright
 
 from fairdrop.payments import IntentStatus, SandboxGateway
 from tests.integration.payments.running_gateway import (
@@ -148,7 +149,17 @@ async def test_a_buyer_is_declined_then_pays_once_with_a_double_click_and_is_sen
     await page.get_by_role("button", name="Pay 19.95 EUR").click()
     await page.get_by_text("The card was declined").wait_for()
     await page.get_by_role("radio", name="4242 4242 4242 4242").check()
+    answer_may_come = asyncio.Event()
+
+    async def hold_back(route: Route) -> None:
+        await answer_may_come.wait()
+        await route.continue_()
+
+    await page.route("**/pay", hold_back)
     await page.get_by_role("button", name="Pay 19.95 EUR").dblclick()
+    assert await page.get_by_role("button").is_disabled()
+    await page.evaluate("document.getElementById('form').requestSubmit()")  # or Enter, meanwhile
+    answer_may_come.set()
     await page.wait_for_url(shop)
 
     assert await all_charges(adapter, intent.id) == [1_995]

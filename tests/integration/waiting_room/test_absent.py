@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from fairdrop.drivers.store import Store
-from fairdrop.waiting_room import State, WaitingRoom
+from fairdrop.waiting_room import State, Ticked, WaitingRoom
 from tests.driven_sale import DrivenSale
 from tests.integration.waiting_room.counting import assert_everybody_is_counted_once, place_called
 
@@ -154,7 +154,7 @@ async def test_any_number_of_passed_deadlines_is_cleaned_in_bounded_steps(
     """
     await sale.load(cap=1)
     await place_called(sale, 20_000, deadline_ms=sale.now_ms)
-    runs = []
+    runs: list[Ticked] = []
     while not runs or runs[-1].more:
         runs.append(await sale.tick(limit=500))
         assert runs[-1].missed <= 500

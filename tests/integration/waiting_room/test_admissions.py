@@ -24,6 +24,9 @@ async def test_a_claim_moves_from_called_to_inside_and_keeps_the_number_inside(
     assert place.deadline_ms == sale.now_ms + 300_000
     figures = await sale.figures()
     assert (figures.called, figures.active, figures.waiting) == (1, 1, 1)
+    assert figures.admitted == 1
+    await sale.claim("a")
+    assert (await sale.figures()).admitted == 1  # the same admission is counted once
     await assert_everybody_is_counted_once(sale)
 
 

@@ -10,13 +10,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 import pytest
-
 from redis.exceptions import ResponseError
 
 from fairdrop.drivers.store import Store
 from fairdrop.embedded import Durability, EmbeddedServices
 from fairdrop.errors import StoreUnavailable
-from fairdrop.inventory import Inventory
+from fairdrop.inventory import Figures, Inventory
 from fairdrop.waiting_room import State, WaitingRoom
 from tests.driven_sale import DrivenSale, Scripts
 
@@ -61,6 +60,13 @@ async def seconds_until_told(call: Awaitable[object]) -> float:
     with pytest.raises(StoreUnavailable):
         await call
     return time.monotonic() - began
+
+
+async def figures_or_none(sale: DrivenSale) -> Figures | None:
+    try:
+        return await sale.figures()
+    except StoreUnavailable:
+        return None
 
 
 @pytest.mark.parametrize("name", sorted(CALLS))
@@ -110,12 +116,8 @@ async def test_a_store_that_was_killed_and_restarted_still_knows_everybody(
     assert pid is not None
     os.kill(pid, signal.SIGKILL)
     async with asyncio.timeout(30):
-        while True:
-            try:
-                after = await sale.figures()
-                break
-            except StoreUnavailable:
-                await asyncio.sleep(0.01)
+        while (after := await figures_or_none(sale)) is None:
+            await asyncio.sleep(0.01)
     assert after == before
     # Scripts are not kept over a restart; the first call of each brings it along.
     assert (await sale.status("inside"))[0].state is State.ADMITTED
@@ -147,9 +149,7 @@ async def test_callers_who_arrive_while_others_wait_for_a_hanging_store_are_told
     assert max(waits) < 1
 
 
-@pytest.mark.parametrize(
-    ("setting", "value"), [("maxmemory", "1"), ("min-replicas-to-write", "1")]
-)
+@pytest.mark.parametrize(("setting", "value"), [("maxmemory", "1"), ("min-replicas-to-write", "1")])
 async def test_a_store_that_refuses_writes_is_unavailable_and_takes_nothing(
     own_store: Store, setting: str, value: str
 ) -> None:
@@ -170,9 +170,7 @@ async def test_a_store_that_refuses_writes_is_unavailable_and_takes_nothing(
     assert (await sale.reserve("a", ["seat", 1])).outcome == "RESERVED"
 
 
-async def test_a_store_that_has_become_a_replica_is_unavailable(
-    own_store: Store
-) -> None:
+async def test_a_store_that_has_become_a_replica_is_unavailable(own_store: Store) -> None:
     sale = DrivenSale(Scripts(own_store))
     await sale.load({"seat": 5})
     await own_store.redis.replicaof("127.0.0.1", 1)

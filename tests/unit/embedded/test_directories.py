@@ -27,7 +27,7 @@ from fairdrop.errors import ConfigurationError
 @pytest.fixture(autouse=True)
 def _temporary(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A temporary directory of the test's own, where short socket directories go."""
-    with tempfile.TemporaryDirectory(prefix="fairdrop-test-") as path:
+    with tempfile.TemporaryDirectory(prefix="fairdrop-tmp-") as path:
         monkeypatch.setattr(tempfile, "tempdir", path)
         yield
 

@@ -19,7 +19,7 @@ STRANGER = SystemUser("stranger", 4_000_000, 4_000_000)
 @pytest.fixture
 def top() -> Iterator[Path]:
     """A directory right below the system's temporary one, which lets everybody through."""
-    with tempfile.TemporaryDirectory(prefix="fairdrop-test-") as path:
+    with tempfile.TemporaryDirectory(prefix="fairdrop-tmp-") as path:
         yield Path(path)
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any
 
 import pytest
 
@@ -113,14 +114,19 @@ async def test_no_more_batches_than_allowed_are_in_flight(limit: int) -> None:
 
 
 async def test_a_lone_item_costs_one_task_however_many_batches_may_be_in_flight() -> None:
-    works = Works(open_gate=False)
-    batcher = Batcher("test", works, max_in_flight=5)
-    before = len(asyncio.all_tasks())
-    future = batcher.submit(1)
-    await until(lambda: bool(works.batches))
-    assert len(asyncio.all_tasks()) == before + 1
-    works.gate.set()
-    await future
+    batcher = Batcher("test", Works(), max_in_flight=5)
+    loop = asyncio.get_running_loop()
+    made: list[object] = []
+
+    def make(
+        loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, Any], **options: Any
+    ) -> asyncio.Task[Any]:
+        made.append(work)
+        return asyncio.Task(work, loop=loop, **options)
+
+    loop.set_task_factory(make)
+    assert await batcher.submit(1) == 10
+    assert len(made) == 1
 
 
 async def test_a_second_batch_leaves_while_the_first_is_in_flight_if_two_may() -> None:
@@ -131,7 +137,7 @@ async def test_a_second_batch_leaves_while_the_first_is_in_flight_if_two_may() -
     second = batcher.submit(2)
     await until(lambda: works.batches == [[1], [2]])
     works.gate.set()
-    assert await asyncio.gather(first, second) == [10, 20]
+    assert (await first, await second) == (10, 20)
 
 
 # ---------------------------------------------------------------- back-pressure
@@ -154,8 +160,9 @@ async def test_a_full_queue_refuses_at_once_and_serves_those_it_took() -> None:
 
 @pytest.mark.parametrize("limit", ["max_batch", "max_queue", "max_in_flight"])
 async def test_a_limit_below_one_is_refused(limit: str) -> None:
+    limits: dict[str, Any] = {limit: 0}
     with pytest.raises(ValueError, match="at least 1"):
-        Batcher("test", Works(), **{limit: 0})
+        Batcher("test", Works(), **limits)
 
 
 # ---------------------------------------------------------------- failure
@@ -240,7 +247,7 @@ async def test_a_caller_that_leaves_a_running_batch_disturbs_nobody() -> None:
     await until(lambda: works.batches == [[1, 2, 3]])
     callers[1].cancel()
     works.gate.set()
-    assert await asyncio.gather(callers[0], callers[2]) == [10, 30]
+    assert (await callers[0], await callers[2]) == (10, 30)
     assert callers[1].cancelled()
 
 
@@ -252,7 +259,7 @@ async def test_a_caller_that_leaves_the_queue_is_not_worked_for() -> None:
     one, two = batcher.submit(1), batcher.submit(2)
     one.cancel()
     works.gate.set()
-    assert await asyncio.gather(first, two) == [0, 20]
+    assert (await first, await two) == (0, 20)
     assert works.batches == [[0], [2]]
 
 

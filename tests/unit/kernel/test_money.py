@@ -14,7 +14,16 @@ rates = st.integers(0, 10 * BPS)
 
 @pytest.mark.parametrize(
     ("currency", "decimals"),
-    [("EUR", 2), ("USD", 2), ("JPY", 0), ("KRW", 0), ("ISK", 0), ("KWD", 3), ("TND", 3), ("CLF", 4)],
+    [
+        ("EUR", 2),
+        ("USD", 2),
+        ("JPY", 0),
+        ("KRW", 0),
+        ("ISK", 0),
+        ("KWD", 3),
+        ("TND", 3),
+        ("CLF", 4),
+    ],
 )
 def test_a_currency_has_its_real_exponent(currency: str, decimals: int) -> None:
     assert exponent(currency) == decimals
@@ -77,7 +86,9 @@ def test_an_amount_is_shown_with_the_decimals_of_its_currency(
     assert format_minor(amount, currency) == text
 
 
-@given(amount=st.integers(-(10**15), 10**15), currency=st.sampled_from(["EUR", "JPY", "KWD", "CLF"]))
+@given(
+    amount=st.integers(-(10**15), 10**15), currency=st.sampled_from(["EUR", "JPY", "KWD", "CLF"])
+)
 def test_what_is_shown_reads_back_as_the_same_amount(amount: int, currency: str) -> None:
     shown, code = format_minor(amount, currency).split(" ")
     assert code == currency

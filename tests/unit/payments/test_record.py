@@ -79,7 +79,7 @@ async def test_a_commit_waits_for_the_disk_and_nobody_is_told_before_it(record: 
     disk_answers = threading.Event()
     record._writer.submit(disk_answers.wait)  # the one writer thread: COMMIT waits behind it
     creating = asyncio.ensure_future(record.run(partial(create, key="k")))
-    while not record._db.in_transaction:  # noqa: ASYNC110 - sqlite has no event for it
+    while not record._db.in_transaction:
         await asyncio.sleep(0)
     reading = asyncio.ensure_future(record.run(partial(operations.find_intents, reference="k")))
     for _ in range(20):

@@ -49,7 +49,9 @@ def unb64(text: str) -> bytes:
 
 
 def forged(header: object, claims: object, signature: bytes) -> str:
-    return ".".join([b64(json.dumps(header).encode()), b64(json.dumps(claims).encode()), b64(signature)])
+    return ".".join(
+        [b64(json.dumps(header).encode()), b64(json.dumps(claims).encode()), b64(signature)]
+    )
 
 
 def signed(header: dict[str, Any], claims: object, pem: str = KEY) -> str:
@@ -200,8 +202,24 @@ def test_a_token_of_another_issuer_is_a_forgery_though_the_key_is_ours() -> None
         None,
         "ann",
         {"iss": "fairdrop", "aud": "sale-1", "sub": "ann"},
-        {"iss": "fairdrop", "aud": ["sale-1"], "sub": "ann", "jti": "a", "iat": 1, "exp": 2, "epoch": 1},
-        {"iss": "fairdrop", "aud": "sale-1", "sub": "ann", "jti": "a", "iat": 1, "exp": "x", "epoch": 1},
+        {
+            "iss": "fairdrop",
+            "aud": ["sale-1"],
+            "sub": "ann",
+            "jti": "a",
+            "iat": 1,
+            "exp": 2,
+            "epoch": 1,
+        },
+        {
+            "iss": "fairdrop",
+            "aud": "sale-1",
+            "sub": "ann",
+            "jti": "a",
+            "iat": 1,
+            "exp": "x",
+            "epoch": 1,
+        },
     ],
 )
 def test_content_of_another_shape_is_a_forgery_though_the_key_is_ours(claims: object) -> None:
@@ -209,7 +227,9 @@ def test_content_of_another_shape_is_a_forgery_though_the_key_is_ours(claims: ob
     assert verify(signed(header, claims)) is Refusal.FORGED
 
 
-@given(token=st.one_of(st.text(min_size=1), st.lists(st.text(), min_size=3, max_size=3).map(".".join)))
+@given(
+    token=st.one_of(st.text(min_size=1), st.lists(st.text(), min_size=3, max_size=3).map(".".join))
+)
 @example(token="..")
 @example(token="a.b.c")
 @example(token="é.é.é")

@@ -6,29 +6,41 @@ SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::uuid[], $5::text[],
     $7::bigint[], $8::text[], $9::text[])
 ON CONFLICT (gateway, event_id) DO NOTHING;
 
--- name: late_payments
--- A look ahead, without locks: due payments of orders that have given up their units.
-SELECT o.id, o.sale_id, o.buyer, s.epoch,
-    array_agg(l.variant_id::text) AS variants,
-    array_agg(cardinality(l.serials)) AS quantities
-FROM webhook_inbox w JOIN orders o ON o.id = w.order_id
-    JOIN sales s ON s.id = o.sale_id AND s.accept_late
-    JOIN payments p ON p.order_id = o.id AND p.received_minor = 0
-    JOIN order_lines l ON l.order_id = o.id
-WHERE w.due_at <= now() AND w.kind = 'SUCCEEDED' AND o.state IN ('EXPIRED', 'PAYMENT_FAILED')
-GROUP BY w.id, o.id, s.id ORDER BY o.id LIMIT $1;
-
 -- name: take_due
 -- The events of one batch, oldest first; rows that another settler has are left to it.
 SELECT id, gateway, kind, order_id, intent_id, refund_id, amount_minor, currency, detail, attempts
 FROM webhook_inbox WHERE due_at <= now()
 ORDER BY due_at, id LIMIT $1 FOR UPDATE SKIP LOCKED;
 
+-- name: take_these
+-- Some events that are not settled yet, due or not; rows that another settler has are left to it.
+SELECT id, gateway, kind, order_id, intent_id, refund_id, amount_minor, currency, detail, attempts
+FROM webhook_inbox WHERE id = ANY($1::bigint[]) AND due_at IS NOT NULL
+ORDER BY id FOR UPDATE SKIP LOCKED;
+
+-- name: due_now
+SELECT id FROM webhook_inbox WHERE due_at <= now() ORDER BY due_at, id LIMIT $1;
+
+-- name: late_orders
+-- What orders that have given up their units had of each variant; not those whose buyers have begun
+-- anew, which get their money back (W13).
+SELECT order_id AS id, array_agg(variant_id::text) AS variants,
+    array_agg(cardinality(serials)) AS quantities
+FROM order_lines WHERE order_id = ANY($1::uuid[]) AND NOT order_id = ANY($2::uuid[])
+GROUP BY order_id;
+
+-- name: admissions_used
+-- Orders whose buyers have begun anew with the same admission (W13).
+SELECT o.id FROM orders o
+WHERE o.id = ANY($1::uuid[]) AND EXISTS (SELECT FROM orders n
+    WHERE n.sale_id = o.sale_id AND n.admission = o.admission AND n.id <> o.id
+        AND n.state IN ('RESERVED', 'PAYMENT_PENDING', 'CONFIRMED'));
+
 -- name: lock_orders
 -- Locked in id order: two settlers, a sweep and a cancel never wait for each other in a circle.
 SELECT o.id, o.sale_id, o.buyer, o.admission, o.state, o.currency, o.subtotal_minor, o.fee_minor,
-    o.total_minor, o.refunded_minor, o.declines, s.payment_attempts, s.epoch,
-    COALESCE(p.received_minor, 0) AS received_minor, p.intent_id
+    o.total_minor, o.refunded_minor, o.declines, s.payment_attempts, s.accept_late, s.epoch,
+    COALESCE(p.received_minor, 0) AS received_minor, p.state AS payment_state
 FROM orders o JOIN sales s ON s.id = o.sale_id LEFT JOIN payments p ON p.order_id = o.id
 WHERE o.id = ANY($1::uuid[]) ORDER BY o.id FOR UPDATE OF o;
 
@@ -55,6 +67,13 @@ UPDATE payments p SET state = 'SUCCEEDED', received_minor = t.amount, next_check
     intent_id = COALESCE(p.intent_id, t.intent_id)
 FROM unnest($1::uuid[], $2::bigint[], $3::text[]) AS t (order_id, amount, intent_id)
 WHERE p.order_id = t.order_id;
+
+-- name: insert_received
+-- Money for orders that never asked for it: an intent that somebody made at the gateway directly.
+INSERT INTO payments (order_id, gateway, intent_id, state, amount_minor, currency, received_minor)
+SELECT order_id, gateway, intent_id, 'SUCCEEDED', amount, currency, amount
+FROM unnest($1::uuid[], $2::text[], $3::text[], $4::bigint[], $5::text[])
+    AS t (order_id, gateway, intent_id, amount, currency);
 
 -- name: payments_declined
 UPDATE payments p SET last_decline = t.reason,
@@ -86,7 +105,14 @@ UPDATE webhook_inbox w SET due_at = NULL, outcome = t.outcome
 FROM unnest($1::bigint[], $2::text[]) AS t (id, outcome) WHERE w.id = t.id;
 
 -- name: put_off_inbox
--- Events of orders that are not there (yet): kept, and tried again, never dropped (O6).
-UPDATE webhook_inbox SET attempts = attempts + 1, outcome = 'unknown_order',
+-- Events of orders that are not there (yet), and events that failed: kept, and tried again, less and
+-- less often, never dropped (O6).
+UPDATE webhook_inbox SET attempts = attempts + 1, outcome = $2,
     due_at = now() + least(200 * power(2, least(attempts, 12)), 60000) * interval '1 millisecond'
+WHERE id = ANY($1::bigint[]) AND due_at IS NOT NULL;
+
+-- name: put_off_late
+-- Late payments, left for a moment to the settler that looks for units (O7).
+UPDATE webhook_inbox SET attempts = attempts + 1, outcome = 'looks_for_units',
+    due_at = now() + $2 * interval '1 millisecond'
 WHERE id = ANY($1::bigint[]);

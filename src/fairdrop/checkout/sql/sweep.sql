@@ -15,8 +15,9 @@ RETURNING o.id, o.sale_id, due.state AS from_state, o.total_minor, o.currency, o
 INSERT INTO orders (id, sale_id, buyer, state, currency, subtotal_minor, fee_minor, total_minor,
     deadline)
 SELECT id, $2, buyer, 'EXPIRED', $4, 0, 0, 0, now()
-FROM unnest($1::uuid[], $3::text[]) AS t (id, buyer)
-ON CONFLICT DO NOTHING;
+FROM unnest($1::uuid[], $3::text[]) AS t (id, buyer) ORDER BY id
+ON CONFLICT DO NOTHING
+RETURNING id;
 
 -- name: order_states
 -- What the rows say about holds. Whether the units are sold is read from the units: an order whose
@@ -24,7 +25,9 @@ ON CONFLICT DO NOTHING;
 SELECT o.id, o.state, o.buyer, o.admission, o.deadline,
     EXISTS (SELECT FROM order_lines l, unnest(l.serials) AS s (serial), units u
         WHERE l.order_id = o.id AND u.variant_id = l.variant_id AND u.serial = s.serial
-            AND u.order_id = o.id AND u.state = 'SOLD') AS sold
+            AND u.order_id = o.id AND u.state = 'SOLD') AS sold,
+    EXISTS (SELECT FROM order_transitions t
+        WHERE t.order_id = o.id AND t.cause = 'paid_late') AS bought_late
 FROM orders o WHERE o.id = ANY($1::uuid[]);
 
 -- name: payments_due

@@ -20,7 +20,7 @@ from .documents import (
     order_document,
     refund_document,
 )
-from .problems import CONFLICT, NOT_FOUND
+from .problems import BAD_BODY, CONFLICT, NOT_FOUND
 from .sales import ACTOR, SaleName
 
 if TYPE_CHECKING:
@@ -74,7 +74,14 @@ def router(parts: Parts) -> APIRouter:
             raise _refused(RefundRefusal.NO_ORDER)
         return history_document(history)
 
-    @routes.post("/orders/{order}/refund", status_code=201, responses=NOT_FOUND | CONFLICT)
+    @routes.post(
+        "/orders/{order}/refund",
+        status_code=201,
+        responses={200: {"description": "The refund of this key, granted before."}}
+        | BAD_BODY
+        | NOT_FOUND
+        | CONFLICT,
+    )
     async def refund_order(
         order_id: OrderId,
         body: RefundBody,

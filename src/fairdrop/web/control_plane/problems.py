@@ -34,6 +34,10 @@ PROBLEM_RESPONSES: dict[int | str, dict[str, Any]] = {
     503: _documented("The store or the database does not answer, or no API key is set."),
 }
 """What every operation may answer, for the OpenAPI document."""
+BAD_BODY = {
+    400: _documented("The body is not JSON (`malformed_json`), or a header is missing."),
+    413: _documented("The body is too large (`body_too_large`)."),
+}
 NOT_FOUND = {404: _documented("There is no such thing.")}
 CONFLICT = {409: _documented("It is not possible as things stand; `code` says why.")}
 

@@ -16,7 +16,7 @@ from fairdrop.web.wire import Problem
 from .bodies import UNITS_MAX, NewSaleBody, SaleChangeBody, StockBody
 from .documents import FiguresDocument, SaleDocument, SaleList, VariantStock, sale_document
 from .local_time import same_reading, to_utc, zone_of
-from .problems import CONFLICT, NOT_FOUND
+from .problems import BAD_BODY, CONFLICT, NOT_FOUND
 
 if TYPE_CHECKING:
     from fairdrop.app import Parts
@@ -38,7 +38,7 @@ def router(parts: Parts, figures: SaleFigures) -> APIRouter:
     desk = _Desk(parts)
     routes = APIRouter(tags=["sales"])
 
-    @routes.post("/sales", status_code=201, responses=CONFLICT)
+    @routes.post("/sales", status_code=201, responses=BAD_BODY | CONFLICT)
     async def create_sale(body: NewSaleBody, response: Response) -> SaleDocument:
         """Create a sale, and bring it into the store, so that it can be joined when it opens.
 
@@ -61,7 +61,7 @@ def router(parts: Parts, figures: SaleFigures) -> APIRouter:
         """One sale with all of its settings."""
         return await desk.document(await desk.sale(name))
 
-    @routes.patch("/sales/{sale}", responses=NOT_FOUND | CONFLICT)
+    @routes.patch("/sales/{sale}", responses=BAD_BODY | NOT_FOUND | CONFLICT)
     async def change_sale(name: SaleName, body: SaleChangeBody) -> SaleDocument:
         """Change a sale, also while it runs; the store follows at once.
 
@@ -82,7 +82,9 @@ def router(parts: Parts, figures: SaleFigures) -> APIRouter:
         )
 
     @routes.post(
-        "/sales/{sale}/variants/{variant}/stock", responses=NOT_FOUND | CONFLICT, tags=["stock"]
+        "/sales/{sale}/variants/{variant}/stock",
+        responses=BAD_BODY | NOT_FOUND | CONFLICT,
+        tags=["stock"],
     )
     async def change_stock(name: SaleName, variant: VariantId, body: StockBody) -> VariantStock:
         """Put more units on sale, or take free ones out; at once for everybody.

@@ -140,12 +140,15 @@ def headers_of(scope: Scope) -> dict[bytes, bytes]:
 def visitor_of(parts: Parts, headers: Mapping[bytes, bytes]) -> str | None:
     """The visitor who asks, by bearer token or cookie; None without either.
 
-    Raises Problem 401 for a token that we never gave out.
+    Raises Problem 401 for a bearer token that we never gave out. A cookie that is not one of ours
+    counts as none: the browser may have it from another installation on the same host, and no
+    script can take it away.
     """
-    token = _bearer(headers) or _cookie(headers)
-    if token is None:
-        return None
-    visitor = parts.visitors.visitor(token)
+    bearer = _bearer(headers)
+    if bearer is None:
+        cookie = _cookie(headers)
+        return None if cookie is None else parts.visitors.visitor(cookie)
+    visitor = parts.visitors.visitor(bearer)
     if visitor is None:
         raise Problem(
             401, "visitor_unknown", "The visitor token is not one of ours. Join without it."

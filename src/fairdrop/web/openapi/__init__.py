@@ -62,6 +62,11 @@ def document(control: FastAPI) -> dict[str, Any]:
     for path, item in admin["paths"].items():
         for operation in item.values():
             operation["security"] = [{"adminKey": []}]
+            operation["summary"] = operation["operationId"].replace("_", " ").capitalize()
+            for parameter in operation.get("parameters", ()):
+                if parameter["name"] == "Idempotency-Key":
+                    # Optional for the framework only: its absence has a problem of its own (400).
+                    parameter |= {"required": True, "schema": {"type": "string"}}
         items[control_plane.PREFIX + path] = item
     return {
         "openapi": "3.1.0",

@@ -5,12 +5,12 @@ import re
 from html.parser import HTMLParser
 from pathlib import Path
 
-import httpx
 import pytest
 from starlette.applications import Starlette
 
 import fairdrop
 from fairdrop.web.pages import Shop, routes
+from tests.unit.web.pages.asking import Answer, ask
 
 WEB = Path(fairdrop.__file__).parent / "web"
 PAGES = ["/", "/s/night", "/orders/0198c7a2-0000-7000-8000-000000000000", "/console"]
@@ -46,11 +46,8 @@ def tags(html: str) -> Tags:
 
 async def get(
     path: str, *, method: str = "GET", shop: Shop | None = None, **headers: str
-) -> httpx.Response:
-    transport = httpx.ASGITransport(app=Starlette(routes=routes(shop)))
-    sent = {name.replace("_", "-"): value for name, value in headers.items()}
-    async with httpx.AsyncClient(transport=transport, base_url="http://shop.test") as client:
-        return await client.request(method, path, headers={"Accept-Encoding": "identity", **sent})
+) -> Answer:
+    return await ask(Starlette(routes=routes(shop)), path, method=method, **headers)
 
 
 async def asset_path(name: str) -> str:
@@ -64,7 +61,7 @@ async def asset_path(name: str) -> str:
 async def test_any_cache_may_keep_a_page_for_five_minutes(path: str) -> None:
     """S9."""
     response = await get(path)
-    assert response.status_code == 200
+    assert response.status == 200
     assert response.headers["content-type"] == "text/html; charset=utf-8"
     assert response.headers["cache-control"] == "public, max-age=300"
     assert "set-cookie" not in response.headers
@@ -74,9 +71,9 @@ async def test_any_cache_may_keep_a_page_for_five_minutes(path: str) -> None:
 async def test_a_page_that_is_still_right_is_not_sent_again(path: str) -> None:
     first = await get(path)
     again = await get(path, If_None_Match=f'"other", {first.headers["etag"]}')
-    assert (again.status_code, again.content) == (304, b"")
+    assert (again.status, again.body) == (304, b"")
     assert again.headers["cache-control"] == first.headers["cache-control"]
-    assert (await get(path, If_None_Match='"other"')).status_code == 200
+    assert (await get(path, If_None_Match='"other"')).status == 200
 
 
 @pytest.mark.parametrize("path", PAGES)
@@ -119,8 +116,8 @@ async def test_a_page_is_guarded_by_the_other_headers_too(path: str) -> None:
 async def test_nothing_of_a_request_reaches_a_page() -> None:
     plain = await get("/s/night")
     strange = await get("/s/%3Cscript%3Ealert(1)?paid=1", Cookie="fairdrop_visitor=fdv1.x.y")
-    assert strange.content == plain.content
-    assert (await get("/orders/one")).content == (await get("/orders/two")).content
+    assert strange.body == plain.body
+    assert (await get("/orders/one")).body == (await get("/orders/two")).body
 
 
 async def test_the_shop_name_is_text_and_never_markup() -> None:
@@ -152,7 +149,7 @@ async def test_a_page_names_every_module_it_needs_and_each_is_there(path: str) -
     imported: set[str] = set()
     for module in modules:
         response = await get(module)
-        assert response.status_code == 200, module
+        assert response.status == 200, module
         assert response.headers["content-type"] == "text/javascript; charset=utf-8"
         found = re.findall(r'(?:from|import) "\./([^"]+)"', response.text)
         imported |= {f"{module.rpartition('/')[0]}/{name}" for name in found}
@@ -162,15 +159,15 @@ async def test_a_page_names_every_module_it_needs_and_each_is_there(path: str) -
 @pytest.mark.parametrize("name", ["style.css", "icon.svg", "js/sale.js"])
 async def test_an_asset_is_kept_for_ever_under_the_address_of_its_content(name: str) -> None:
     response = await get(await asset_path(name))
-    assert response.status_code == 200
+    assert response.status == 200
     assert response.headers["cache-control"] == "public, max-age=31536000, immutable"
     assert response.headers["x-content-type-options"] == "nosniff"
-    assert response.content == (WEB / "static" / name).read_bytes()
+    assert response.body == (WEB / "static" / name).read_bytes()
 
 
 async def test_an_asset_asked_for_by_another_releases_address_is_kept_by_no_cache() -> None:
     response = await get("/static/0123456789abcdef/style.css")
-    assert response.status_code == 200
+    assert response.status == 200
     assert response.headers["cache-control"] == "no-store"
 
 
@@ -178,15 +175,15 @@ async def test_an_asset_asked_for_by_another_releases_address_is_kept_by_no_cach
     "name", ["nothing.css", "", "../templates/base.html", "%2e%2e/templates/base.html", "js"]
 )
 async def test_only_assets_are_served(name: str) -> None:
-    assert (await get(await asset_path(name))).status_code == 404
+    assert (await get(await asset_path(name))).status == 404
 
 
 @pytest.mark.parametrize("path", PAGES)
 async def test_a_page_is_only_read(path: str) -> None:
-    assert (await get(path, method="POST")).status_code == 405
+    assert (await get(path, method="POST")).status == 405
     head = await get(path, method="HEAD")
-    assert (head.status_code, head.content) == (200, b"")
-    assert head.headers["content-length"] == str(len((await get(path)).content))
+    assert (head.status, head.body) == (200, b"")
+    assert head.headers["content-length"] == str(len((await get(path)).body))
 
 
 @pytest.mark.parametrize(
@@ -201,17 +198,11 @@ async def test_a_page_is_only_read(path: str) -> None:
     ],
 )
 async def test_a_page_is_compressed_for_those_who_take_it(accepted: str, *, expected: bool) -> None:
-    path = await asset_path("style.css")
-    transport = httpx.ASGITransport(app=Starlette(routes=routes()))
-    async with (
-        httpx.AsyncClient(transport=transport, base_url="http://shop.test") as client,
-        client.stream("GET", path, headers={"Accept-Encoding": accepted}) as response,
-    ):
-        raw = b"".join([part async for part in response.aiter_raw()])
+    response = await get(await asset_path("style.css"), Accept_Encoding=accepted)
     assert response.headers["vary"] == "accept-encoding"
     assert (response.headers.get("content-encoding") == "gzip") == expected
-    assert response.headers["content-length"] == str(len(raw))
-    body = gzip.decompress(raw) if expected else raw
+    assert response.headers["content-length"] == str(len(response.body))
+    body = gzip.decompress(response.body) if expected else response.body
     assert body == (WEB / "static" / "style.css").read_bytes()
 
 

@@ -42,6 +42,7 @@ export async function call(method, path, { body, key, headers = {} } = {}) {
       signal: AbortSignal.timeout(TIMEOUT_MS),
     });
     const read = await readJson(response);
+    observe(Date.parse(response.headers.get("Date") ?? ""));
     if (typeof read?.server_time_ms === "number") observe(read.server_time_ms);
     return answer(response.status, read, seconds(response.headers.get("Retry-After")));
   } catch {

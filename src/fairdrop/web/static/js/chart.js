@@ -7,6 +7,8 @@ const WIDTH = 240;
 const HEIGHT = 56;
 const POINTS = 120;
 const FEWEST = 30;
+/** What shows as 0 is drawn as 0, also while nothing larger has been seen. */
+const LEAST_SCALE = 1;
 
 /**
  * @param {string} tag
@@ -55,12 +57,12 @@ export class Chart {
   /** @param {number} value  The newest. */
   add(value) {
     this.values = [...this.values, value].slice(-POINTS);
-    const highest = Math.max(...this.values, 0);
+    const highest = Math.max(...this.values, LEAST_SCALE);
     const step = WIDTH / (Math.max(this.values.length, FEWEST) - 1);
     const start = WIDTH - step * (this.values.length - 1);
     const points = this.values.map((v, i) => [
       start + i * step,
-      HEIGHT - 3 - (highest > 0 ? v / highest : 0) * (HEIGHT - 8),
+      HEIGHT - 3 - (v / highest) * (HEIGHT - 8),
     ]);
     const text = points.map(([x, y]) => `${x.toFixed(1)},${y.toFixed(1)}`);
     this.line.setAttribute("points", text.join(" "));
@@ -71,7 +73,7 @@ export class Chart {
       this.dot.setAttribute(`y${end}`, String(y));
     }
     setText(this.figure, this.format(value));
-    setText(this.range, `highest ${this.format(highest)} in the last ${Math.max(1, Math.round(this.values.length / 60))} min`);
+    setText(this.range, `highest ${this.format(Math.max(...this.values))} in the last ${Math.max(1, Math.round(this.values.length / 60))} min`);
   }
 
   clear() {

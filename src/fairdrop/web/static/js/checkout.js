@@ -80,8 +80,7 @@ export function paying(model, actions) {
   /** @param {Model} now */
   function update({ order, returned, declinesBefore }) {
     const { declines = 0, attempts_left: left = 0, last_decline: why } = order.payment ?? {};
-    const open = order.payment?.state !== "succeeded" && order.payment?.state !== "processing";
-    const refused = open && declines > (declinesBefore ?? 0);
+    const refused = order.payment?.state !== "SUCCEEDED" && declines > (declinesBefore ?? 0);
     const checking = returned && !refused;
     setText(title, refused ? "The payment did not go through" : checking ? "Checking your payment" : "Your payment has begun");
     setText(text, refused ? "Nothing was taken. You can try again, also with another card." : checking ? CHECKING : BEGUN);

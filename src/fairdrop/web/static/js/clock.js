@@ -2,10 +2,11 @@
  * The server's time, as well as this browser can know it. Deadlines are the server's, and many a
  * phone's clock is minutes off, so no countdown here ever asks the phone's clock.
  *
- * An answer that carries `server_time_ms` was written at that moment or was kept by a cache since,
- * so the server's time on arrival is that much or more: each answer gives a lower bound, and the
- * highest bound seen is the best one (off by less than the fastest answer's way here). Being a
- * bound against a clock that only runs forward, it also mends itself after the device slept.
+ * An answer was written at the time it carries (its Date to the second, `server_time_ms` exactly)
+ * or was kept by a cache since, so the server's time on arrival is that much or more: each answer
+ * gives a lower bound, and the highest bound seen is the best one (off by less than the fastest
+ * answer's way here). Being a bound against a clock that only runs forward, it also mends itself
+ * after the device slept.
  */
 
 let ahead_ms = -Infinity;
@@ -13,9 +14,10 @@ let ahead_ms = -Infinity;
 /**
  * Takes the time an answer carried into account.
  *
- * @param {number} serverTimeMs  Milliseconds since the Unix epoch, by the server.
+ * @param {number} serverTimeMs  Milliseconds since the Unix epoch, by the server; NaN says nothing.
  */
 export function observe(serverTimeMs) {
+  if (Number.isNaN(serverTimeMs)) return;
   ahead_ms = Math.max(ahead_ms, serverTimeMs - performance.now());
 }
 

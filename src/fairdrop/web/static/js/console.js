@@ -5,7 +5,7 @@ import { confirmed } from "./confirm.js";
 import { busyWhile, byId, el, setText, showNotice } from "./dom.js";
 import { FigureBoard } from "./figures.js";
 import { keyFor, local, session, settleKey } from "./memory.js";
-import { fullModeName } from "./modes.js";
+import { fullModeName, STEERING } from "./modes.js";
 import { explain } from "./words.js";
 
 /**
@@ -26,16 +26,10 @@ const cap = /** @type {HTMLInputElement} */ (byId("pace-cap"));
 const trouble = byId("trouble");
 const board = new FigureBoard();
 
-/** Label, verb, and the modes in which it does anything. @type {[string, string, string[]][]} */
-const LEVERS = [
-  ["Open", "open", ["scheduled", "lobby", "draining"]],
-  ["Pause", "pause", ["open", "draining"]],
-  ["Resume", "resume", ["paused"]],
-  ["Drain", "drain", ["open", "paused"]],
-  ["Close…", "close", ["scheduled", "lobby", "drawing", "open", "paused", "draining"]],
-];
-const levers = LEVERS.map(([label, verb, modes]) => {
-  const button = el("button", { type: "button", className: `button${verb === "close" ? " button-danger" : ""}` }, label);
+const levers = Object.entries(STEERING).map(([verb, modes]) => {
+  const label = verb.charAt(0).toUpperCase() + verb.slice(1);
+  const button = el("button", { type: "button", className: "button" }, verb === "close" ? `${label}…` : label);
+  button.classList.toggle("button-danger", verb === "close");
   button.addEventListener("click", () => pull(button, verb));
   return { button, modes };
 });

@@ -16,10 +16,12 @@ export class Countdown {
    * @param {string} options.label  What ends: "Time left to pay".
    * @param {(spoken: string) => string} options.say  The announcement, from e.g. "2 minutes".
    * @param {() => void} [options.onEnd]  Called once, when the time is up.
+   * @param {boolean} [options.hurries]  The end is bad for the person: its last seconds look so.
    */
-  constructor({ label, say, onEnd = () => {} }) {
+  constructor({ label, say, onEnd = () => {}, hurries = true }) {
     this.say = say;
     this.onEnd = onEnd;
+    this.hurries = hurries;
     /** @type {number|null} */
     this.deadlineMs = null;
     this.last = Infinity;
@@ -45,7 +47,7 @@ export class Countdown {
     if (this.deadlineMs === null) return;
     const left = Math.max(0, this.deadlineMs - serverNow());
     setText(this.digits, formatLength(left));
-    this.element.classList.toggle("urgent", left < URGENT_MS);
+    this.element.classList.toggle("urgent", this.hurries && left < URGENT_MS);
     const passed = SPOKEN_AT_MS.find((at) => left <= at && at < this.last);
     if (passed !== undefined && this.last !== Infinity && left > 0) announce(this.say(spokenLength(left)));
     if (left === 0 && this.last > 0) this.onEnd();

@@ -31,6 +31,7 @@ export function scheduled({ sale }, actions) {
     label: "Opens in",
     say: (left) => `The sale opens in ${left}.`,
     onEnd: actions.refresh,
+    hurries: false,
   });
   const known = asMs(sale.opens_at) !== null;
   const element = el(

@@ -11,6 +11,18 @@ const NAMES = {
   closed: "Over",
 };
 
+/**
+ * Steering and the modes in which it is possible, as the server has it.
+ * @type {Record<string, string[]>}
+ */
+export const STEERING = {
+  open: ["scheduled", "closed"],
+  pause: ["open"],
+  resume: ["paused", "draining"],
+  drain: ["open", "paused"],
+  close: ["scheduled", "lobby", "drawing", "open", "paused", "draining"],
+};
+
 /** @param {string} mode */
 export function fullModeName(mode) {
   return NAMES[mode] ?? mode;

@@ -1,10 +1,12 @@
 /**
  * The page of one order, from its reservation on. An order has the id of its reservation, so the
- * address stays the same when checkout begins; until then only the sale knows of it.
+ * address stays the same when checkout begins; until then this tab shows what it was told when it
+ * reserved.
  */
 
 import { call, insist, salePath } from "./api.js";
 import { checkout, paying } from "./checkout.js";
+import { serverNow } from "./clock.js";
 import { announce, byId, el, focusHeading, replaceContent, showNotice } from "./dom.js";
 import { keyFor, local, session, settleKey } from "./memory.js";
 import { OUTCOMES, outcome } from "./outcome.js";
@@ -16,7 +18,6 @@ import { explain, KEEPING_PLACE, RETRYING } from "./words.js";
  * @typedef {import("./receipt.js").Order} Order
  * @typedef {import("./checkout.js").View} View
  * @typedef {import("./checkout.js").Buyer} Buyer
- * @typedef {import("./stock.js").Sale} Sale
  */
 
 const id = decodeURIComponent(location.pathname.split("/")[2] ?? "");
@@ -33,8 +34,6 @@ const trouble = byId("trouble");
 let order = null;
 /** The order exists in the books, not only as a reservation. */
 let started = false;
-/** @type {Sale|null} */
-let sale = null;
 /** @type {{name: string, view: View}|null} */
 let shown = null;
 /** @type {ReturnType<typeof setTimeout>|undefined} */
@@ -62,6 +61,7 @@ async function tick() {
 function pauseMs() {
   if (!order) return 2_000;
   if (order.state === "PAYMENT_PENDING" && returned) return performance.now() - opened < 60_000 ? 1_000 : 3_000;
+  if (!started) return null; // A reservation only ends, and its countdown looks then.
   if (order.state === "PAYMENT_PENDING" || order.state === "RESERVED") return 5_000;
   return OUTCOMES[order.state]?.waits ? 5_000 : null;
 }
@@ -70,49 +70,35 @@ async function load() {
   const got = await call("GET", `/v1/orders/${encodeURIComponent(id)}`);
   if (got.ok) return take(got.body);
   if (got.status !== 404) return showNotice(trouble, got.busy ? KEEPING_PLACE : explain(got));
-  if (saleName) return loadReservation(saleName);
-  return gone();
+  showNotice(trouble);
+  const held = order ?? session.get(`reservation.${id}`);
+  if (held) {
+    order = held;
+    if (held.deadline_ms <= serverNow()) gone();
+    return;
+  }
+  // Reserved in another tab: starting the order is what shows it, and doing so twice changes nothing.
+  if (!saleName) return gone();
+  const begun = await begin({});
+  if (begun.ok) take(begun.body);
+  else gone();
 }
 
 /** @param {Order} document */
 function take(document) {
   order = document;
   started = true;
+  session.remove(`reservation.${id}`);
   showNotice(trouble);
-}
-
-/** @param {string} name  Id or slug of the sale. */
-async function loadReservation(name) {
-  if (!sale) {
-    const found = await call("GET", salePath(name));
-    if (found.ok) sale = found.body;
-    else return showNotice(trouble, found.busy ? KEEPING_PLACE : explain(found));
-  }
-  const got = await call("GET", salePath(name, `/reservations/${encodeURIComponent(id)}`));
-  if (got.ok && got.body.state === "RESERVED") {
-    order = asOrder(got.body, /** @type {Sale} */ (sale));
-    showNotice(trouble);
-  } else if (got.busy) {
-    showNotice(trouble, KEEPING_PLACE);
-  } else {
-    gone();
-  }
-}
-
-/** A reservation in the shape of an order. @param {any} held @param {Sale} from @returns {Order} */
-function asOrder(held, from) {
-  const lines = held.lines.map((/** @type {import("./receipt.js").Line} */ line) => {
-    const variant = from.variants.find(({ id: known }) => known === line.variant);
-    return { ...line, name: variant?.name, product: variant?.product };
-  });
-  return { ...held, sale: from.id, currency_exponent: from.currency_exponent, lines };
 }
 
 /** Neither an order nor a reservation: it ended, if we saw it before; else it was never ours. */
 function gone() {
   ended = true;
+  order ??= session.get(`reservation.${id}`);
+  session.remove(`reservation.${id}`);
   if (order) {
-    order = { ...order, state: order.state === "CANCELLED" ? "CANCELLED" : "EXPIRED" };
+    order = { ...order, state: "EXPIRED" };
     started = true;
     return;
   }
@@ -159,23 +145,24 @@ async function pay(buyer) {
   return new Promise(() => {}); // Busy until the payment page is there.
 }
 
-/** @param {Buyer} buyer */
-async function begin(buyer) {
-  const from = sale?.id ?? "";
+/** Makes the reservation an order. @param {Buyer} buyer */
+function begin(buyer) {
   const body = { reservation: id, ...buyer };
-  const headers = { "Fairdrop-Admission": session.get(`admission.${from}`) ?? "" };
-  return change("POST", salePath(saleName ?? from, "/orders"), `order.${id}`, { body, headers });
+  return change("POST", salePath(saleName ?? order?.sale ?? "", "/orders"), `order.${id}`, { body });
 }
 
 /** @returns {Promise<string>} */
 async function cancel() {
   const path = started ? `/v1/orders/${encodeURIComponent(id)}/cancel`
-    : salePath(saleName ?? "", `/reservations/${encodeURIComponent(id)}`);
+    : salePath(saleName ?? order?.sale ?? "", `/reservations/${encodeURIComponent(id)}`);
   const got = await change(started ? "POST" : "DELETE", path, `cancel.${id}`);
   if (!got.ok) return refused(got);
   if (started) take(got.body);
-  else if (order) [order, started] = [{ ...order, state: "CANCELLED" }, true];
-  if (!got.body?.id) ended = true; // A reservation given back leaves nothing to ask for.
+  else if (order) {
+    order = { ...order, state: "CANCELLED" };
+    started = ended = true; // A reservation given back leaves nothing to ask for.
+    session.remove(`reservation.${id}`);
+  }
   if (order?.sale) local.remove(`order.${order.sale}`);
   clearTimeout(timer);
   render();

@@ -11,7 +11,8 @@ import { formatMoney } from "./money.js";
  * @typedef {{id: string, sale?: string, state: string, currency: string, currency_exponent: number,
  *   subtotal_minor: number, fee_minor: number, total_minor: number, refunded_minor?: number,
  *   deadline_ms: number, lines: Line[], payment?: Payment|null}} Order
- *   An order document, or a reservation made to look like one (state RESERVED, no payment).
+ *   An order document, or a reservation made to look like one (state RESERVED, no payment). A
+ *   payment is CREATING, OPEN, SUCCEEDED or CLOSED.
  */
 
 /** @param {Order} order @param {number} minor */

@@ -173,6 +173,7 @@ async function reserve(lines) {
     session.remove(`basket.${sale.id}`);
   }
   if (got.ok) {
+    session.set(`reservation.${id}`, asOrder(got.body, sale));
     location.assign(orderPath(id));
     return new Promise(() => {}); // Busy until the next page is there.
   }
@@ -180,6 +181,15 @@ async function reserve(lines) {
   render();
   tick();
   return explain(got);
+}
+
+/** A reservation in the shape of an order, for the page that shows it. @param {any} held @param {Sale} from */
+function asOrder(held, from) {
+  const lines = held.lines.map((/** @type {{variant: string}} */ line) => {
+    const variant = from.variants.find(({ id }) => id === line.variant);
+    return { ...line, name: variant?.name, product: variant?.product };
+  });
+  return { ...held, sale: from.id, currency_exponent: from.currency_exponent, lines };
 }
 
 /** @param {string} id */
@@ -193,7 +203,7 @@ function viewName(now) {
     case "LOBBY":
       return "lobby";
     case "WAITING":
-      return "waiting";
+      return now.mode === "closed" ? "shut" : "waiting";
     case "READY":
       return "ready";
     case "ADMITTED":
@@ -261,7 +271,8 @@ function facts(now) {
     const here = sameClock(ms, now.timezone, visitorZone()) ? null
       : el("span", { className: "hint" }, `${formatMoment(ms)} where you are`);
     const there = el("time", { dateTime: new Date(ms).toISOString() }, formatMoment(ms, now.timezone));
-    found.push(el("div", {}, el("dt", {}, label), el("dd", {}, there, here)));
+    const zone = el("span", { className: "hint" }, now.timezone.replaceAll("_", " "));
+    found.push(el("div", {}, el("dt", {}, label), el("dd", {}, there, zone, here)));
   }
   const order = local.get(`order.${now.id}`);
   if (order) found.push(el("div", {}, el("dt", {}, "Your last order"), el("dd", {}, el("a", { href: orderPath(order) }, "Open it"))));

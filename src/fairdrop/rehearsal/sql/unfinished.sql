@@ -1,0 +1,12 @@
+-- name: unfinished
+-- What is still under way in a sale. A payment that is only being made (CREATING) cannot take money
+-- from anybody once its order has ended, since its buyer was never told where to pay.
+SELECT
+    (SELECT count(*) FROM orders WHERE sale_id = $1
+        AND state IN ('RESERVED', 'PAYMENT_PENDING')) AS orders,
+    (SELECT count(*) FROM payments p JOIN orders o ON o.id = p.order_id WHERE o.sale_id = $1
+        AND p.state = 'OPEN') AS payments,
+    (SELECT count(*) FROM refunds r JOIN orders o ON o.id = r.order_id WHERE o.sale_id = $1
+        AND r.state = 'PENDING') AS refunds,
+    (SELECT count(*) FROM webhook_inbox w JOIN orders o ON o.id = w.order_id WHERE o.sale_id = $1
+        AND w.due_at IS NOT NULL) AS events;

@@ -1,0 +1,321 @@
+"""The operations of the data plane and of the process, one entry each."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import msgspec
+
+from fairdrop.web.data_plane import documents
+
+from .structs import (
+    JwkSet,
+    LeftDocument,
+    LiveDocument,
+    Problem,
+    PublicSaleList,
+    ReadyDocument,
+    ReceivedDocument,
+    ReleasedDocument,
+)
+
+_SALE = ("path", "sale", "The sale's id or slug.", {"type": "string"})
+_ORDER = ("path", "order", "The order's id, which is that of its reservation.", {"type": "string"})
+_RESERVATION = ("path", "reservation", "The reservation's id.", {"type": "string"})
+_GATEWAY = ("path", "gateway", "The gateway's name, like sandbox.", {"type": "string"})
+_ADMISSION = (
+    "header",
+    "Fairdrop-Admission",
+    "The admission token (a JWT) that claiming gave.",
+    {"type": "string"},
+)
+_KEY = (
+    "header",
+    "Idempotency-Key",
+    "Names the operation: repeat a request with the same key and it is done once (H3).",
+    {"type": "string", "pattern": "^[A-Za-z0-9_-]{1,64}$"},
+)
+REQUIRED_HEADERS = ("Fairdrop-Admission", "Idempotency-Key")
+_BUYER = [{"visitor": []}, {"visitorCookie": []}]
+_ANYBODY: list[dict[str, list[str]]] = []
+_SAY_WHO = "Nobody is named, or the visitor token is not one of ours."
+
+
+class Operation(NamedTuple):
+    """What a client needs to know to call it."""
+
+    method: str
+    path: str
+    name: str
+    summary: str
+    about: str
+    tag: str
+    parameters: tuple[tuple[str, str, str, dict[str, Any]], ...]
+    answers: dict[int, tuple[str, type[msgspec.Struct] | str | None]]
+    body: type[msgspec.Struct] | None = None
+    security: list[dict[str, list[str]]] = _BUYER
+
+
+def _refused(about: str) -> tuple[str, type[msgspec.Struct]]:
+    return about, Problem
+
+
+_NO_SALE = _refused("There is no such sale (`no_such_sale`).")
+_UNKNOWN = _refused(_SAY_WHO + " (`visitor_required`, `visitor_unknown`)")
+_BAD_BODY = _refused("The body is not JSON (`malformed_json`), or the key is missing.")
+_BUSY = _refused("Something does not answer, or too much is asked at once; come back soon.")
+_STATUS = ("Where the visitor stands.", documents.StatusDocument)
+_AN_ORDER = ("The order.", documents.OrderDocument)
+
+OPERATIONS = (
+    Operation(
+        "get",
+        "/v1/sales",
+        "list_public_sales",
+        "The sales there are",
+        "",
+        "line",
+        (),
+        {200: ("The newest sales.", PublicSaleList), 503: _BUSY},
+        security=_ANYBODY,
+    ),
+    Operation(
+        "get",
+        "/v1/sales/{sale}",
+        "show_public_sale",
+        "The public document of a sale",
+        "The same for everybody and cacheable for a second: mode, the number now served, the pace,"
+        " live stock. Clients work their place out from it by subtraction (W6).",
+        "line",
+        (_SALE, ("header", "If-None-Match", "The ETag of the copy at hand.", {"type": "string"})),
+        {
+            200: ("The document, with an ETag.", documents.PublicDocument),
+            304: ("The copy at hand is still right.", None),
+            404: _NO_SALE,
+            503: _BUSY,
+        },
+        security=_ANYBODY,
+    ),
+    Operation(
+        "post",
+        "/v1/sales/{sale}/join",
+        "join",
+        "Join the line",
+        "Joining again gives the same place (W1). Who comes without a visitor token gets one, in the"
+        " answer and as a cookie.",
+        "line",
+        (_SALE,),
+        {
+            200: _STATUS,
+            401: _refused("The visitor token is not one of ours (`visitor_unknown`)."),
+            404: _NO_SALE,
+            409: _refused("`sale_not_open` or `sale_closed`."),
+            503: _BUSY,
+        },
+        security=[{}, *_BUYER],
+    ),
+    Operation(
+        "get",
+        "/v1/sales/{sale}/me",
+        "show_place",
+        "Where the visitor stands",
+        "`poll_after_ms` says when to ask again. `token` is there once the visitor is admitted.",
+        "line",
+        (_SALE,),
+        {200: _STATUS, 401: _UNKNOWN, 404: _NO_SALE, 503: _BUSY},
+    ),
+    Operation(
+        "delete",
+        "/v1/sales/{sale}/me",
+        "leave",
+        "Leave the line",
+        "Also gives a place inside back, which somebody else gets at once.",
+        "line",
+        (_SALE,),
+        {200: ("The visitor has left.", LeftDocument), 401: _UNKNOWN, 404: _NO_SALE, 503: _BUSY},
+    ),
+    Operation(
+        "post",
+        "/v1/sales/{sale}/claim",
+        "claim",
+        "Go in when called",
+        "Turns READY into ADMITTED and gives the admission token. Claiming again gives the same one.",
+        "line",
+        (_SALE,),
+        {
+            200: _STATUS,
+            401: _UNKNOWN,
+            404: _NO_SALE,
+            409: _refused("`not_called`, or `missed`: join again, the old place is kept (W11)."),
+            503: _BUSY,
+        },
+    ),
+    Operation(
+        "post",
+        "/v1/sales/{sale}/reservations",
+        "reserve",
+        "Reserve units",
+        "All lines or none. The units are held until `deadline_ms` and are nobody else's.",
+        "checkout",
+        (_SALE, _ADMISSION, _KEY),
+        {
+            201: ("The units are held.", documents.ReservationDocument),
+            400: _BAD_BODY,
+            401: _refused(_SAY_WHO + " Or there is no admission token (`admission_required`)."),
+            403: _refused(
+                "`admission_forged`, `admission_expired`, `admission_revoked`,"
+                " `admission_other_sale` or `admission_other_buyer`."
+            ),
+            404: _NO_SALE,
+            409: _refused("`sold_out`, `buyer_limit`, `already_reserved` or `sale_closed`."),
+            413: _refused("`body_too_large`."),
+            422: _refused(
+                "`order_limit`, `unknown_variant`, `idempotency_key_reused` or `invalid_request`."
+            ),
+            503: _BUSY,
+        },
+        documents.ReservationRequest,
+    ),
+    Operation(
+        "delete",
+        "/v1/sales/{sale}/reservations/{reservation}",
+        "release",
+        "Give a reservation back",
+        "Repeating it changes nothing.",
+        "checkout",
+        (_SALE, _RESERVATION),
+        {
+            200: ("The units are free again.", ReleasedDocument),
+            401: _UNKNOWN,
+            404: _NO_SALE,
+            409: _refused("`order_started`: cancel the order instead."),
+            503: _BUSY,
+        },
+    ),
+    Operation(
+        "post",
+        "/v1/sales/{sale}/orders",
+        "start_order",
+        "Start checkout",
+        "Turns a reservation into an order, which has the reservation's id. Repeating it gives the"
+        " same order.",
+        "checkout",
+        (_SALE,),
+        {
+            201: _AN_ORDER,
+            400: _BAD_BODY,
+            401: _UNKNOWN,
+            404: _refused("`no_such_sale` or `no_reservation`."),
+            409: _refused("`reservation_expired`, `already_ordered` or `units_lost`."),
+            413: _refused("`body_too_large`."),
+            422: _refused("`invalid_request`."),
+            503: _BUSY,
+        },
+        documents.OrderRequest,
+    ),
+    Operation(
+        "get",
+        "/v1/orders/{order}",
+        "show_own_order",
+        "The buyer's order",
+        "",
+        "checkout",
+        (_ORDER,),
+        {200: _AN_ORDER, 401: _UNKNOWN, 404: _refused("`no_order`."), 503: _BUSY},
+    ),
+    Operation(
+        "post",
+        "/v1/orders/{order}/pay",
+        "pay",
+        "Pay",
+        "Gives `payment.url`, the gateway's page. Repeating it gives the same payment (O5).",
+        "checkout",
+        (_ORDER,),
+        {
+            200: _AN_ORDER,
+            401: _UNKNOWN,
+            404: _refused("`no_order`."),
+            409: _refused("`order_not_payable`."),
+            502: _refused("`gateway_refused`."),
+            503: _BUSY,
+        },
+    ),
+    Operation(
+        "post",
+        "/v1/orders/{order}/cancel",
+        "cancel",
+        "Cancel an unpaid order",
+        "Its units are free at once.",
+        "checkout",
+        (_ORDER,),
+        {
+            200: _AN_ORDER,
+            401: _UNKNOWN,
+            404: _refused("`no_order`."),
+            409: _refused("`order_not_cancellable`."),
+            503: _BUSY,
+        },
+    ),
+    Operation(
+        "post",
+        "/v1/webhooks/{gateway}",
+        "receive_webhook",
+        "Tell of a payment",
+        "The raw body with the gateway's signature header. Stored before it is answered (O6).",
+        "gateways",
+        (_GATEWAY,),
+        {
+            200: ("Stored.", ReceivedDocument),
+            400: _refused("`body_malformed`."),
+            401: _refused("The signature is missing, wrong or stale."),
+            404: _refused("`no_such_gateway`."),
+            413: _refused("`body_too_large`."),
+            503: _BUSY,
+        },
+        security=_ANYBODY,
+    ),
+    Operation(
+        "get",
+        "/.well-known/jwks.json",
+        "show_keys",
+        "Keys that verify admission tokens",
+        "",
+        "line",
+        (),
+        {200: ("The public keys.", JwkSet)},
+        security=_ANYBODY,
+    ),
+    Operation(
+        "get",
+        "/livez",
+        "livez",
+        "Does the process live?",
+        "",
+        "operation",
+        (),
+        {200: ("It does.", LiveDocument)},
+        security=_ANYBODY,
+    ),
+    Operation(
+        "get",
+        "/readyz",
+        "readyz",
+        "Can it serve?",
+        "The store answers and evicts nothing, the database answers, running sales are loaded.",
+        "operation",
+        (),
+        {200: ("It can.", ReadyDocument), 503: ("It cannot.", ReadyDocument)},
+        security=_ANYBODY,
+    ),
+    Operation(
+        "get",
+        "/metrics",
+        "metrics",
+        "Metrics for Prometheus",
+        "",
+        "operation",
+        (),
+        {200: ("Metrics in the text format that was asked for.", "text/plain")},
+        security=_ANYBODY,
+    ),
+)

@@ -1,0 +1,64 @@
+"""Reserving gets no slower as units sell and holds pile up (case 40).
+
+What a test can say without a clock: the script does the same work, command by command, and none of
+the commands looks at more than it touches. How long that takes is told by
+``benchmarks/reserve_at_depth.py``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from fairdrop.inventory import ReserveRequest
+from tests.driven_sale import DrivenSale
+
+CONSTANT = {"hget", "hmget", "hset", "hdel", "llen", "lpop", "rpush", "zmscore", "expire", "time"}
+LOGARITHMIC = {"zadd", "zrem"}
+"""In the size of the sorted set; the rest of the cost of each is that of its arguments."""
+
+
+async def commands_of(sale: DrivenSale, *requests: ReserveRequest) -> Counter[str]:
+    """How often the script calls each command of the store for one batch."""
+
+    async def calls() -> Counter[str]:
+        stats = await sale.scripts.store.redis.info("commandstats")
+        return Counter({name.removeprefix("cmdstat_"): row["calls"] for name, row in stats.items()})
+
+    before = await calls()
+    answers = await sale.reserve_all(*requests)
+    done = await calls() - before
+    assert {answer.outcome for answer in answers} == {"RESERVED"}
+    for own in ("info", "eval", "evalsha", "ping", "hello"):
+        done.pop(own, None)
+    return Counter({name: number for name, number in done.items() if "|" not in name})
+
+
+async def pile_up(sale: DrivenSale, holds: int) -> None:
+    """Holds of one unit each, half of them sold afterwards."""
+    first = (await sale.figures()).holds
+    for start in range(first, first + holds, 500):
+        names = [f"hold-{n}" for n in range(start, min(start + 500, first + holds))]
+        await sale.reserve_all(
+            *(ReserveRequest(name, None, name, "", "", ["seat", 1]) for name in names)
+        )
+    await sale.scripts.commit(sale.ref, [f"hold-{n}" for n in range(0, first + holds, 2)])
+
+
+async def test_the_script_does_the_same_work_however_many_holds_there_are(
+    sale: DrivenSale,
+) -> None:
+    await sale.load({"seat": 1_000_000, "box": 1_000_000})
+    people = [f"v{n}" for n in range(30)]
+    await sale.admit(*people)
+    # Scripts are known to the server from here on, so that no batch brings one along.
+    await sale.reserve("v0", ["seat", 1])
+    work = []
+    for turn, deeper_by in enumerate((0, 1_000, 20_000)):
+        await pile_up(sale, deeper_by)
+        buyers = people[1 + 5 * turn : 6 + 5 * turn]
+        work.append(
+            await commands_of(sale, *(sale.request(v, ["seat", 1, "box", 2]) for v in buyers))
+        )
+    assert (await sale.figures()).holds > 10_000
+    assert work[0] == work[1] == work[2]
+    assert set(work[0]) <= CONSTANT | LOGARITHMIC
