@@ -32,8 +32,13 @@ TIMEOUT_S = 300.0
 async def check_orders(connection: Connection) -> list[Difference]:
     """Orders, units, payments and refunds against one another. Cost: a few passes over each."""
     found = [
-        _difference(row["kind"], row, expected=row["expected"], found=row["found"])
+        Difference(
+            Kind(kind),
+            (("order", str(row["id"])), ("sale", str(row["sale_id"]))),
+            *(words.format(**row) for words in _ORDER_WORDS[Kind(kind)]),
+        )
         for row in await connection.fetch(ORDERS["order_checks"], LIMIT, timeout=TIMEOUT_S)
+        for kind in row["wrong"]
     ]
     found += [
         _difference(row["kind"], row, expected=row["expected"], found=row["found"])
@@ -43,6 +48,28 @@ async def check_orders(connection: Connection) -> list[Difference]:
         orders = ", ".join(map(str, row["order_ids"]))
         found.append(_difference(Kind.SOLD_TWICE, row, expected="one order", found=orders))
     return found
+
+
+_ORDER_WORDS = {
+    Kind.ORDER_UNEXPLAINED: ("a transition to {state} in the audit", "none"),
+    Kind.ORDER_WITHOUT_LINES: ("lines", "none"),
+    Kind.ORDER_SUBTOTAL: ("a subtotal of {lines_minor}, as its lines add up", "{subtotal_minor}"),
+    Kind.PAYMENT_MISSING: (
+        "a payment SUCCEEDED with {total_minor}",
+        "{payment_state} with {received}",
+    ),
+    Kind.PAYMENT_UNUSED: (
+        "{received} received to be for a confirmed order, or going back",
+        "{state}, and {granted} going back",
+    ),
+    Kind.REFUND_EXCEEDS_PAYMENT: ("refunds of at most {received}, which came in", "{granted}"),
+    Kind.ORDER_REFUNDED_SUM: ("{done} refunded, as its refunds say", "{refunded_minor}"),
+    Kind.ORDER_REFUND_STATE: (
+        "a state that fits {pending} refunds on their way, {done} of {received} refunded",
+        "{state}",
+    ),
+}
+"""What is expected and what was found, from the columns of ``order_checks``."""
 
 
 async def check_ledger(connection: Connection) -> list[Difference]:

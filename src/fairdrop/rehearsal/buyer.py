@@ -114,7 +114,9 @@ class Buyer:
             await self._visitor.leave()
             return Result.LEFT_LINE
         if not called:
-            await self._say_goodbye()
+            # Everything is sold: most people in a line just close the page.
+            if self._plan.looks_early:
+                await self._say_goodbye()
             return Result.SOLD_OUT
         now = await self._visitor.look()
         if now.state == "WAITING":

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterator
 
     from starlette.applications import Starlette
-    from starlette.types import Message, Receive, Scope, Send
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from fairdrop.app import Parts
 
@@ -38,8 +38,8 @@ _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"
 _STEP = "{step}"
 _LABELS = ("route", "method", "status")
 
-_Key = tuple[str, str, str, int]
-"""(where the application is mounted, route, method, status)"""
+_Key = tuple[str | None, str | None, str | None, str, int]
+"""(where the application is mounted, route, step of a sale, method, status)"""
 
 
 class _SummedHistogram(Histogram):
@@ -66,9 +66,12 @@ class _Sum:
 class Meter:
     """The application, with its requests and batches counted."""
 
-    def __init__(self, app: Starlette, parts: Parts) -> None:
-        """Wrap the application; its ``state.meter`` becomes this object, for ``/metrics``."""
-        self._app = app
+    def __init__(self, app: Starlette, parts: Parts, *, serve: ASGIApp | None = None) -> None:
+        """Wrap the application; its ``state.meter`` becomes this object, for ``/metrics``.
+
+        ``serve`` is what requests go to, when that is not the application itself.
+        """
+        self._app = serve or app
         self._parts = parts
         self._steps = frozenset(
             step
@@ -126,34 +129,45 @@ class Meter:
             self._note(scope, status, perf_counter() - began)
 
     def _note(self, scope: Scope, status: int, seconds: float) -> None:
-        # Only names of ours become labels: whatever a client makes up is one label, or none.
-        path = getattr(scope.get("route"), "path", "unknown")
-        if path.endswith(_STEP):
-            step = scope["path_params"].get("step")
-            if step in self._steps:
-                path = path[: -len(_STEP)] + step
-        method = scope["method"]
+        route = scope.get("route")
         key = (
-            scope.get("root_path", ""),
-            path,
-            method if method in _METHODS else "other",
+            scope.get("root_path"),
+            route.path if route is not None else None,
+            scope["path_params"].get("step") if route is not None else None,
+            scope["method"],
             status,
         )
-        total = self._seen.get(key)
-        if total is None:
-            total = self._seen[key] = _Sum()
+        total = self._seen.get(key) or self._first(key)
         total.seconds += seconds
         total.counts[bisect_left(BOUNDS_S, seconds)] += 1
         if self._shared and not self._scheduled:
             self._scheduled = True
             asyncio.get_running_loop().call_later(HAND_OVER_AFTER_S, self.hand_over)
 
+    def _first(self, key: _Key) -> _Sum:
+        """The sum for a key that was not seen lately.
+
+        Only names of ours become keys, and labels: whatever clients make up is one of each.
+        """
+        root, path, step, method, status = key
+        known = (
+            root,
+            path,
+            step if step in self._steps else None,
+            method if method in _METHODS else "other",
+            status,
+        )
+        return self._seen.setdefault(known, _Sum())
+
     def hand_over(self) -> None:
         """Give the sums since the last time to Prometheus."""
         self._scheduled = False
         seen, self._seen = self._seen, {}
-        for (root, path, method, status), total in seen.items():
-            histogram = self._requests.labels(root + path, method, str(status))
+        for (root, path, step, method, status), total in seen.items():
+            route = (root or "") + (path or "unknown")
+            if step is not None:
+                route = route.replace(_STEP, step)
+            histogram = self._requests.labels(route, method, str(status))
             histogram.add(total.counts, total.seconds)
         batches: Totals[str] = Totals()
         items: Totals[str] = Totals()

@@ -21,6 +21,8 @@ from fairdrop.settings import Settings
 
 from . import control_plane, data_plane, health, pages
 from .live import Live
+from .meter import Meter
+from .shortcut import Shortcut
 from .wire import Problem
 
 if TYPE_CHECKING:
@@ -38,7 +40,7 @@ class WebWorker:
         """Take the settings; connections are made at startup."""
         self._settings = settings
         self._stack = AsyncExitStack()
-        self._app: Starlette | None = None
+        self._app: Meter | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request, or run the lifespan."""
@@ -53,7 +55,8 @@ class WebWorker:
         await receive()
         try:
             parts = await self._stack.enter_async_context(open_parts(self._settings))
-            self._app = build(parts)
+            app = build(parts)
+            self._app = Meter(app, parts, serve=Shortcut(app))
             _calm_garbage_collector()
         except Exception as error:  # noqa: BLE001 - told to the server, which stops
             await send({"type": "lifespan.startup.failed", "message": str(error)})

@@ -180,6 +180,25 @@ async def test_a_store_that_has_become_a_replica_is_unavailable(own_store: Store
     assert (await sale.join("a"))[0].state is State.WAITING
 
 
+async def test_a_connection_that_breaks_during_a_call_costs_the_caller_no_error(
+    own_services: EmbeddedServices,
+) -> None:
+    """As when the server is restarted: the call is repeated once, on another connection."""
+    store, other = (Store(own_services.store_url, timeout_s=30) for _ in range(2))
+    sale = DrivenSale(Scripts(store))
+    await sale.load({"seat": 5})
+    await other.redis.client_pause(30_000, all=False)  # scripts wait
+    joining = asyncio.create_task(sale.join("ann", "ann"))
+    async with asyncio.timeout(30):
+        while not (stuck := [c for c in await other.redis.client_list() if "b" in c["flags"]]):
+            await asyncio.sleep(0.001)
+    await other.redis.client_kill_filter(_id=stuck[0]["id"])
+    await other.redis.client_unpause()
+    assert [place.position for place in await joining] == [1, 1]
+    await store.close()
+    await other.close()
+
+
 async def test_an_error_of_ours_in_a_script_is_not_taken_for_a_store_that_is_down(
     store: Store,
 ) -> None:

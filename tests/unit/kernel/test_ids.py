@@ -1,6 +1,6 @@
 """Identifiers: version and variant of RFC 9562, order by time, and what is not an id of ours."""
 
-from uuid import RFC_4122
+from uuid import RFC_4122, UUID
 
 import pytest
 from hypothesis import given
@@ -50,8 +50,11 @@ def test_a_new_id_carries_the_present_time() -> None:
     assert before <= made_ms <= now_ms()
 
 
-def test_a_new_id_is_recognised() -> None:
-    assert is_uuid(new_id())
+def test_a_new_id_is_a_uuid7_in_canonical_text() -> None:
+    made = new_id()
+    assert is_uuid(made)
+    assert str(UUID(made)) == made
+    assert (UUID(made).version, UUID(made).variant) == (7, RFC_4122)
 
 
 @pytest.mark.parametrize(

@@ -140,6 +140,9 @@ class Record:
             results = [operation(transaction) for operation in operations]
             if db.total_changes == changes_before:
                 db.execute("COMMIT")  # nothing written: no disk to wait for
+                if transaction.settlements:
+                    # A settlement that came too early has written nothing, and is still to come.
+                    self._on_commit(transaction)
                 return results
             await asyncio.get_running_loop().run_in_executor(self._writer, db.execute, "COMMIT")
         except BaseException:

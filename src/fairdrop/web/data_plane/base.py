@@ -90,6 +90,12 @@ class Endpoint:
                 send,
                 Problem(502, "gateway_refused", "The payment service refused this payment."),
             )
+        except Exception:
+            # A bug of ours: told here, since hot steps do not pass the framework's own handler.
+            _log.exception("request_failed", path=scope["path"])
+            await send_problem(
+                send, Problem(500, "internal_error", "Something went wrong on our side.")
+            )
 
 
 class Steps:

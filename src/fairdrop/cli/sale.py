@@ -1,0 +1,331 @@
+"""``fairdrop sale``: set up, watch and steer sales of a running Fairdrop, through its admin API."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import quote
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rich.console import Console
+
+    from .admin_client import AdminClient
+
+app = typer.Typer(
+    help="Set up, watch and steer sales of a running Fairdrop.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """Which Fairdrop the command is about, and how to show what it says."""
+
+    url: str | None
+    data_dir: Path | None
+
+
+@app.callback()
+def _sale(
+    context: typer.Context,
+    url: Annotated[
+        str | None,
+        typer.Option(
+            envvar="FAIRDROP_URL",
+            help="Where Fairdrop runs [default: the one of the data directory, else"
+            " http://127.0.0.1:8000]",
+        ),
+    ] = None,
+    data_dir: Annotated[
+        Path | None,
+        typer.Option(
+            help="Data directory of `fairdrop up`, for its address and key [default: .fairdrop]"
+        ),
+    ] = None,
+) -> None:
+    """Set up, watch and steer sales of a running Fairdrop.
+
+    The API key comes from FAIRDROP_ADMIN_KEY, or from the data directory of the `fairdrop up` that
+    runs on this machine.
+    """
+    context.obj = _Target(url, data_dir)
+
+
+SaleName = Annotated[str, typer.Argument(metavar="SALE", help="The sale's slug or id.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@app.command()
+def create(  # noqa: PLR0917 - options are arguments
+    context: typer.Context,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="The sale's name.")] = None,
+    variant: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--variant",
+            metavar="NAME:PRICE:UNITS",
+            help="What is sold, like 'Standing:45.00:100'; repeat it for more."
+            " 'Shirt/Large:20:50' names the product too.",
+        ),
+    ] = None,
+    currency: Annotated[str, typer.Option(help="ISO code of the currency.")] = "EUR",
+    opens: Annotated[
+        str, typer.Option(help="now, +10m (s, m, h, d), or a time like 2026-03-01T08:30.")
+    ] = "now",
+    closes: Annotated[str | None, typer.Option(help="The same [default: when closed]")] = None,
+    timezone: Annotated[str, typer.Option(help="Zone of these times, like Europe/Zurich.")] = "UTC",
+    slug: Annotated[
+        str | None, typer.Option(help="The sale's name in addresses [default: made of NAME]")
+    ] = None,
+    description: Annotated[str | None, typer.Option(help="For the sale's page.")] = None,
+    rate: Annotated[float | None, typer.Option(help="People called per second [default: 50]")] = None,
+    cap: Annotated[int | None, typer.Option(help="People inside at most [default: 1000]")] = None,
+    fee: Annotated[float | None, typer.Option(help="Booking fee in percent [default: 10]")] = None,
+    order_limit: Annotated[int | None, typer.Option(help="Units of an order [default: 4]")] = None,
+    buyer_limit: Annotated[int | None, typer.Option(help="Units of a buyer [default: 4]")] = None,
+    file: Annotated[
+        typer.FileText | None,
+        typer.Option(help="Read the sale from a JSON file instead ('-': standard input)."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Create a sale.
+
+    Example: fairdrop sale create "Rooftop concert" --variant "Standing:45.00:100"
+    --variant "Seat:80.00:50" --opens +5m
+    """
+    if file is not None:
+        body = _read_body(file.read())
+    else:
+        if not name or not variant:
+            raise typer.BadParameter("give a NAME and at least one --variant, or a --file")
+        body = _new_sale(name, variant, currency, opens, closes, slug, fee)
+        body["timezone"] = timezone
+        more = {
+            "description": description,
+            "rate_per_s": rate,
+            "cap": cap,
+            "order_limit": order_limit,
+            "buyer_limit": buyer_limit,
+        }
+        body |= {key: value for key, value in more.items() if value is not None}
+    sale = _client(context).request("POST", "/sales", body)
+    _show(as_json, sale, _print_sale(None))
+
+
+@app.command("list")
+def list_sales(
+    context: typer.Context,
+    limit: Annotated[int, typer.Option(min=1, max=200, help="How many.")] = 50,
+    as_json: AsJson = False,
+) -> None:
+    """List sales, newest first."""
+    answer = _client(context).get("/sales", limit=limit)
+
+    def table(console: Console, document: Any) -> None:
+        from .sale_tables import print_sales
+
+        print_sales(console, document["sales"])
+
+    _show(as_json, answer, table)
+
+
+@app.command()
+def show(context: typer.Context, sale: SaleName, as_json: AsJson = False) -> None:
+    """Show a sale with its live figures."""
+    client = _client(context)
+    document = client.get(_path(sale))
+    figures = client.get(_path(sale, "figures")) if document["loaded"] else None
+    if as_json:
+        _show(True, {**document, "figures": figures}, _print_sale(None))
+    else:
+        _show(False, document, _print_sale(figures))
+
+
+@app.command("open")
+def open_sale(context: typer.Context, sale: SaleName, as_json: AsJson = False) -> None:
+    """Open a sale now, or open a closed one again."""
+    _steer(context, sale, "open", as_json)
+
+
+@app.command()
+def pause(context: typer.Context, sale: SaleName, as_json: AsJson = False) -> None:
+    """Call nobody until the sale is resumed; who is inside can go on."""
+    _steer(context, sale, "pause", as_json)
+
+
+@app.command()
+def resume(context: typer.Context, sale: SaleName, as_json: AsJson = False) -> None:
+    """Call people again, and let new ones join."""
+    _steer(context, sale, "resume", as_json)
+
+
+@app.command()
+def drain(context: typer.Context, sale: SaleName, as_json: AsJson = False) -> None:
+    """Let nobody join any more; those in the line are still called."""
+    _steer(context, sale, "drain", as_json)
+
+
+@app.command()
+def close(
+    context: typer.Context,
+    sale: SaleName,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """End a sale: nobody joins or reserves any more; orders under way can be paid."""
+    if not yes and sys.stdin.isatty():
+        typer.confirm(f"Close {sale}? Those who wait are sent home.", abort=True)
+    _steer(context, sale, "close", as_json)
+
+
+@app.command(context_settings={"ignore_unknown_options": True})  # -5 is a number here
+def stock(
+    context: typer.Context,
+    sale: SaleName,
+    variant: Annotated[
+        str, typer.Argument(metavar="VARIANT", help="Its name, id, or number in `sale show`.")
+    ],
+    delta: Annotated[
+        int, typer.Argument(metavar="DELTA", help="Units to add (+50) or take out (-10).")
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Put more units on sale, or take free ones out; at once for everybody."""
+    client = _client(context)
+    found = _variant(client.get(_path(sale)), variant)
+    answer = client.request("POST", _path(sale, "variants", found, "stock"), {"delta": delta})
+
+    def line(console: Console, document: Any) -> None:
+        from .sale_tables import print_stock
+
+        print_stock(console, document)
+
+    _show(as_json, answer, line)
+
+
+@app.command()
+def orders(
+    context: typer.Context,
+    sale: SaleName,
+    state: Annotated[str | None, typer.Option(help="Only these, like CONFIRMED.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=500, help="How many.")] = 50,
+    after: Annotated[str | None, typer.Option(help="Go on after this order.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List a sale's orders, oldest first."""
+    wanted = state.upper() if state else None
+    answer = _client(context).get(_path(sale, "orders"), state=wanted, limit=limit, after=after)
+
+    def table(console: Console, document: Any) -> None:
+        from .sale_tables import print_orders
+
+        print_orders(console, document["orders"], document["next"] is not None)
+
+    _show(as_json, answer, table)
+
+
+def _client(context: typer.Context) -> AdminClient:
+    from .admin_client import AdminClient
+    from .local_site import control_plane, load_settings
+
+    target: _Target = context.obj
+    return AdminClient(*control_plane(load_settings(target.data_dir), target.url))
+
+
+def _steer(context: typer.Context, sale: str, verb: str, as_json: bool) -> None:
+    answer = _client(context).request("POST", _path(sale, verb))
+
+    def line(console: Console, document: Any) -> None:
+        console.print(f"{document['slug']} is {document['mode']}.", markup=False, highlight=False)
+
+    _show(as_json, answer, line)
+
+
+def _path(*parts: str) -> str:
+    return "/sales/" + "/".join(quote(part, safe="") for part in parts)
+
+
+def _new_sale(  # noqa: PLR0917 - what people type
+    name: str,
+    variants: list[str],
+    currency: str,
+    opens: str,
+    closes: str | None,
+    slug: str | None,
+    fee: float | None,
+) -> dict[str, Any]:
+    from datetime import UTC, datetime
+
+    from .sale_input import parse_fee, parse_time, parse_variant, slug_of
+
+    now = datetime.now(UTC)
+    currency = currency.upper()
+    try:
+        body: dict[str, Any] = {
+            "name": name,
+            "slug": slug or slug_of(name),
+            "currency": currency,
+            "opens_at": parse_time(opens, now),
+            "variants": [parse_variant(text, name, currency) for text in variants],
+        }
+        if closes is not None:
+            body["closes_at"] = parse_time(closes, now)
+        if fee is not None:
+            body["fee_bps"] = parse_fee(fee)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+    return body
+
+
+def _read_body(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise typer.BadParameter(f"the file is not JSON: {error}", param_hint="--file") from None
+
+
+def _variant(sale: Any, wanted: str) -> str:
+    """The id of the variant that is meant. Raises BadParameter when it is none, or several."""
+    variants = sale["variants"]
+    if wanted.isdecimal() and 0 < int(wanted) <= len(variants):
+        return str(variants[int(wanted) - 1]["id"])
+    found = [
+        variant["id"]
+        for variant in variants
+        if wanted in (variant["id"], variant["name"], f"{variant['product']}, {variant['name']}")
+    ]
+    if len(found) == 1:
+        return str(found[0])
+    names = "; ".join(
+        f"{number}: {variant['product']}, {variant['name']}"
+        for number, variant in enumerate(variants, start=1)
+    )
+    problem = "several variants are" if found else "no variant is"
+    raise typer.BadParameter(f"{problem} called {wanted!r}. There are: {names}")
+
+
+def _print_sale(figures: Any) -> Callable[[Console, Any], None]:
+    def table(console: Console, document: Any) -> None:
+        from .sale_tables import print_sale
+
+        print_sale(console, document, figures)
+
+    return table
+
+
+def _show(as_json: bool, document: Any, table: Callable[[Console, Any], None]) -> None:
+    if as_json:
+        typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
+        return
+    from rich.console import Console
+
+    table(Console(highlight=False), document)

@@ -1,0 +1,238 @@
+"""Orders and money as they should be: plain values, no database, no store, none of our rules.
+
+One sale, one kind of unit, buyers with one admission each. The database decides at once; the store
+is a second book that follows (``in_store``), or does not, if a process died before telling it. The
+gateway is a third (``intent``). Read :class:`World` from top to bottom: first what buyers do, then
+the bank, then our workers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+RETRIES = 2
+"""Declines that end an order."""
+
+ALIVE = ("RESERVED", "PAYMENT_PENDING")
+GIVEN_UP = ("EXPIRED", "PAYMENT_FAILED")
+DEAD = (*GIVEN_UP, "CANCELLED")
+
+
+@dataclass
+class Purchase:
+    """What became of one reservation."""
+
+    buyer: str
+    units: int
+    state: str = "HELD"
+    """HELD: a reservation, without an order yet. LOST: its time was over, or it was refused."""
+    in_store: bool = True
+    """The store still holds its units."""
+    overdue: bool = False
+    declines: int = 0
+    intent: str = "NONE"
+    """At the gateway: NONE, OPEN, PAID, WITHDRAWN."""
+    counted: bool = False
+    """We know of the money."""
+    bought_late: bool = False
+    refund: str = "NONE"
+    """NONE, DUE, PAID (at the gateway), BACK (we know of it)."""
+
+
+@dataclass
+class World:
+    """One sale. Each step returns the answer that its caller should get, if there is one."""
+
+    quantity: int
+    sold: int = 0
+    purchases: list[Purchase] = field(default_factory=list)
+    inbox: list[tuple[str, Purchase]] = field(default_factory=list)
+    """What the gateway has told and nobody has settled, in order."""
+    used_up: set[str] = field(default_factory=set)
+    """Buyers whose admission has ended with a confirmed order."""
+
+    def held(self) -> int:
+        return sum(purchase.units for purchase in self.purchases if purchase.in_store)
+
+    def free(self) -> int:
+        return self.quantity - self.held() - self.sold
+
+    # ------------------------------------------------------------ buyers
+
+    def reserve(self, buyer: str, units: int) -> str:
+        """One admission holds one thing at a time, and nothing after its order is confirmed."""
+        if buyer in self.used_up:
+            return "NOT_ADMITTED"
+        if any(one.buyer == buyer and one.in_store for one in self.purchases):
+            return "ALREADY_RESERVED"
+        if units > self.free():
+            return "SOLD_OUT"
+        self.purchases.append(Purchase(buyer, units))
+        return "RESERVED"
+
+    def start(self, one: Purchase) -> str:
+        """One admission, one order that is alive or confirmed (W13)."""
+        if one.state == "LOST":
+            return "no_reservation"
+        if one.state == "HELD":
+            if self.began_anew(one):
+                one.state, one.in_store = "LOST", False
+                return "already_ordered"
+            one.state, one.overdue = "RESERVED", False
+        return one.state
+
+    def began_anew(self, one: Purchase) -> bool:
+        return any(
+            other.buyer == one.buyer and other is not one and other.state in (*ALIVE, "CONFIRMED")
+            for other in self.purchases
+        )
+
+    def pay(self, one: Purchase, gateway: str) -> str:
+        """``gateway``: well, deaf (never hears of it), or mute (hears, and cannot answer)."""
+        if one.state in ("HELD", "LOST"):
+            return "no_order"
+        if one.state == "RESERVED" and not one.overdue:
+            one.state = "PAYMENT_PENDING"
+        if one.state != "PAYMENT_PENDING":
+            return "order_not_payable"
+        return self._open(one, gateway)
+
+    def _open(self, one: Purchase, gateway: str) -> str:
+        if one.intent == "NONE" and gateway != "deaf":
+            one.intent = "OPEN"
+        return one.state
+
+    def cancel(self, one: Purchase, *, store_hears: bool) -> str:
+        if one.state in ("HELD", "LOST"):
+            return "no_order"
+        if one.state in ALIVE:
+            one.state = "CANCELLED"
+        if one.state != "CANCELLED":
+            return "order_not_cancellable"
+        if store_hears:
+            one.in_store = False
+        return one.state
+
+    # ------------------------------------------------------------ the bank
+
+    def take_money(self, one: Purchase) -> bool:
+        """The buyer pays; the bank takes the money once. Whether there is money to tell of."""
+        if one.intent == "OPEN":
+            one.intent = "PAID"
+        return one.intent == "PAID"
+
+    def tell(self, kind: str, one: Purchase) -> None:
+        """A webhook: success, decline or refund; as often as the gateway likes."""
+        self.inbox.append((kind, one))
+
+    # ------------------------------------------------------------ workers
+
+    def settle(self, *, store_hears: bool) -> None:
+        """Everything that was told, in order. Late money waits until the rest is done, and is
+        left for the next time by a process that dies."""
+        late: list[Purchase] = []
+        waiting: list[tuple[str, Purchase]] = []
+        for kind, one in self.inbox:
+            if kind == "decline":
+                self._decline(one, store_hears=store_hears)
+            elif kind == "refund":
+                self._refund_is_back(one)
+            elif one.counted:
+                pass
+            elif one.state in ALIVE:
+                self._confirm(one, store_hears=store_hears)
+            elif one.state in GIVEN_UP:
+                waiting.append((kind, one))
+                late += [one] if one not in late else []
+            else:
+                self._return_money(one)
+                one.in_store = one.in_store and not store_hears
+        self.inbox = waiting
+        if store_hears:
+            self.inbox = []
+            self._settle_late(late)
+
+    def _confirm(self, one: Purchase, *, store_hears: bool) -> None:
+        one.state, one.counted = "CONFIRMED", True
+        if store_hears:
+            self._sell(one)
+
+    def _sell(self, one: Purchase) -> None:
+        one.in_store = False
+        self.sold += one.units
+        self.used_up.add(one.buyer)
+
+    def _decline(self, one: Purchase, *, store_hears: bool) -> None:
+        if one.state != "PAYMENT_PENDING" or one.counted:
+            return
+        one.declines += 1
+        if one.declines == RETRIES:
+            one.state = "PAYMENT_FAILED"
+            one.in_store = one.in_store and not store_hears
+
+    def _return_money(self, one: Purchase) -> None:
+        one.state, one.counted, one.refund = "REFUND_PENDING", True, "DUE"
+
+    def _refund_is_back(self, one: Purchase) -> None:
+        if one.refund == "PAID":
+            one.state, one.refund = "REFUNDED", "BACK"
+
+    def _settle_late(self, late: list[Purchase]) -> None:
+        """New units for the oldest payment first; its old ones go back afterwards (O7)."""
+        left = self.free()
+        for one in late:
+            if not self.began_anew(one) and one.units <= left:
+                left -= one.units
+                one.state, one.counted, one.bought_late = "CONFIRMED", True, True
+                self.sold += one.units
+                self.used_up.add(one.buyer)
+            else:
+                self._return_money(one)
+        for one in late:
+            one.in_store = False
+
+    def sweep(self, *, store_hears: bool) -> None:
+        """Rows first. The store then learns everything that it has not heard of yet."""
+        for one in self.purchases:
+            if one.overdue and one.state in ALIVE:
+                one.state = "EXPIRED"
+        if store_hears:
+            self.tell_the_store()
+
+    def tell_the_store(self) -> None:
+        for one in self.purchases:
+            if one.state == "HELD" and one.overdue:
+                one.state, one.in_store = "LOST", False
+            elif one.in_store and one.state == "CONFIRMED" and not one.bought_late:
+                self._sell(one)
+            elif one.state not in (*ALIVE, "HELD"):
+                one.in_store = False
+
+    def ask_gateway(self) -> None:
+        """Money that nobody told of is told now; intents of dead orders are withdrawn."""
+        for one in self.purchases:
+            if one.intent == "PAID" and not one.counted:
+                self.tell("success", one)
+            if one.intent == "OPEN" and one.state in DEAD:
+                one.intent = "WITHDRAWN"
+
+    def pay_refunds(self) -> None:
+        for one in self.purchases:
+            if one.refund == "DUE":
+                one.refund = "PAID"
+                self.tell("refund", one)
+
+    # ------------------------------------------------------------ what the books should say
+
+    def books(self, total_minor: int) -> dict[str, int]:
+        """Debit less credit of each account, for the price of a unit with its fee."""
+        sums = {"GATEWAY_CLEARING": 0, "REVENUE": 0, "REFUND_LIABILITY": 0}
+        for one in self.purchases:
+            amount = one.units * total_minor
+            if one.counted and one.refund != "BACK":
+                sums["GATEWAY_CLEARING"] += amount
+            if one.state == "CONFIRMED":
+                sums["REVENUE"] -= amount
+            if one.refund in ("DUE", "PAID"):
+                sums["REFUND_LIABILITY"] -= amount
+        return sums
