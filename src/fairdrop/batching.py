@@ -137,10 +137,10 @@ class Batcher(Generic[Item, Result]):
             for _, future in batch:
                 _fail(future, error)
             return
-        except BaseException as error:
+        except BaseException:
             for _, future in batch:
                 future.cancel()
-            raise error
+            raise
         for (_, future), result in zip(batch, results, strict=True):
             if isinstance(result, Exception):
                 _fail(future, result)

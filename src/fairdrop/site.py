@@ -19,6 +19,7 @@ from fairdrop.settings import SECRETS, Settings
 from fairdrop.waiting_room import new_signing_key
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from fairdrop.embedded import Directories, Supervisor
@@ -178,7 +179,7 @@ def _secrets(directories: Directories) -> dict[str, str]:
     return made
 
 
-def _write_private(path: Path, content: dict[str, str | None]) -> None:
+def _write_private(path: Path, content: Mapping[str, str | None]) -> None:
     """Write the file for its owner alone, whole or not at all."""
     partial = path.with_suffix(".partial")
     descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)

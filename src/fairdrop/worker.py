@@ -63,7 +63,7 @@ class Worker:
                 if self._errors[name] == 1:
                     _log.warning("loop_waits", loop=name, error=str(error))
                 pause = PAUSE_AFTER_ERROR_S
-            except Exception:
+            except Exception:  # noqa: BLE001 - whatever it was, the loops go on
                 # A bug in one step must not stop the others, nor this one for other sales.
                 _log.exception("loop_failed", loop=name)
                 pause = PAUSE_AFTER_ERROR_S

@@ -55,9 +55,7 @@ def paid_for(charge: GatewayCharge, order: asyncpg.Record | None) -> bool:
     return bool(order["sold"]) or order["granted_minor"] >= charge.amount_minor > 0
 
 
-async def check_known(
-    connection: Connection, known: Mapping[str, Gateway]
-) -> list[Difference]:
+async def check_known(connection: Connection, known: Mapping[str, Gateway]) -> list[Difference]:
     """Every gateway that took money is one that can be asked."""
     rows = await connection.fetch(GATEWAY["gateways_used"], timeout=TIMEOUT_S)
     return [
@@ -80,7 +78,7 @@ async def check(
     What happened there after ``in_flight_after_ms`` may not have reached us yet: its webhook is on
     its way. Raises GatewayUnavailable. Cost: a page of its record and one query a thousand.
     """
-    found = []
+    found: list[Difference] = []
     charged: set[str] = set()
     async for seen in charges(connection, gateway, charged):
         found += _check_charge(gateway.name, seen, in_flight_after_ms)
@@ -114,7 +112,9 @@ def _check_charge(gateway: str, seen: ChargeSeen, in_flight_after_ms: int) -> It
     assert order is not None, "paid for"
     due = (order["total_minor"], order["currency"])
     if order["sold"] and due != (charge.amount_minor, charge.currency):
-        yield Difference(Kind.CHARGE_AMOUNT, subject, f"{due[0]} {due[1]}, the order's total", amount)
+        yield Difference(
+            Kind.CHARGE_AMOUNT, subject, f"{due[0]} {due[1]}, the order's total", amount
+        )
     elif order["received_minor"] != charge.amount_minor:
         yield Difference(
             Kind.CHARGE_AMOUNT,
@@ -129,12 +129,18 @@ async def _without_charge(
 ) -> AsyncIterator[Difference]:
     after = None
     while True:
-        rows = await connection.fetch(GATEWAY["sold_orders"], gateway, after, PAGE, timeout=TIMEOUT_S)
+        rows = await connection.fetch(
+            GATEWAY["sold_orders"], gateway, after, PAGE, timeout=TIMEOUT_S
+        )
         for row in rows:
             if str(row["id"]) not in charged:
                 yield Difference(
                     Kind.ORDER_WITHOUT_CHARGE,
-                    (("gateway", gateway), ("order", str(row["id"])), ("sale", str(row["sale_id"]))),
+                    (
+                        ("gateway", gateway),
+                        ("order", str(row["id"])),
+                        ("sale", str(row["sale_id"])),
+                    ),
                     f"a charge of {row['total_minor']} {row['currency']}",
                     "none",
                 )
@@ -179,12 +185,18 @@ async def _without_refund(
 ) -> AsyncIterator[Difference]:
     after = None
     while True:
-        rows = await connection.fetch(GATEWAY["refunds_done"], gateway, after, PAGE, timeout=TIMEOUT_S)
+        rows = await connection.fetch(
+            GATEWAY["refunds_done"], gateway, after, PAGE, timeout=TIMEOUT_S
+        )
         for row in rows:
             if str(row["id"]) not in refunded:
                 yield Difference(
                     Kind.REFUND_NOT_AT_GATEWAY,
-                    (("gateway", gateway), ("refund", str(row["id"])), ("order", str(row["order_id"]))),
+                    (
+                        ("gateway", gateway),
+                        ("refund", str(row["id"])),
+                        ("order", str(row["order_id"])),
+                    ),
                     f"{row['amount_minor']} paid out",
                     "nothing in the gateway's record",
                 )

@@ -93,7 +93,9 @@ async def check_ledger(connection: Connection) -> list[Difference]:
             _difference(Kind.REFUND_SHARE, row, expected=expected, found=str(row["found_minor"]))
         )
     for row in await connection.fetch(LEDGER["revenue"], LIMIT, timeout=TIMEOUT_S):
-        expected = f"{row['account']} of {row['expected_minor']} {row['currency']}, as orders add up"
+        expected = (
+            f"{row['account']} of {row['expected_minor']} {row['currency']}, as orders add up"
+        )
         found.append(
             _difference(Kind.REVENUE, row, expected=expected, found=str(row["found_minor"]))
         )

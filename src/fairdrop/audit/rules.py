@@ -192,7 +192,9 @@ def check_hold(
             f"{_units(hold.units)}",
         )
     elif state not in LIVE and overdue:
-        yield Difference(Kind.HOLD_OVERDUE, subject, "sold, as the order is", f"held, order {state}")
+        yield Difference(
+            Kind.HOLD_OVERDUE, subject, "sold, as the order is", f"held, order {state}"
+        )
 
 
 def _units(units: Iterable[tuple[str, int]]) -> str:

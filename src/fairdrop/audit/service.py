@@ -211,7 +211,9 @@ class _Comparison:
             if order not in holds:
                 subject = (("sale", self._sale), ("order", order))
                 self._found.append(
-                    Difference(Kind.HOLD_MISSING, subject, "a hold of its units", "none in the store")
+                    Difference(
+                        Kind.HOLD_MISSING, subject, "a hold of its units", "none in the store"
+                    )
                 )
         return self._found
 
@@ -243,4 +245,3 @@ class _Comparison:
 
 
 _NOTHING = StoredStock(0, 0, 0, 1, 0, [])
-

@@ -43,9 +43,7 @@ class Swept(NamedTuple):
 class Sweeper:
     """Ends what is over. Any number of processes may sweep side by side."""
 
-    def __init__(
-        self, database: Database, inventory: Inventory, waiting_room: WaitingRoom
-    ) -> None:
+    def __init__(self, database: Database, inventory: Inventory, waiting_room: WaitingRoom) -> None:
         """Take the database and the store's services."""
         self._database = database
         self._inventory = inventory

@@ -13,6 +13,10 @@ import typer
 from fairdrop import __version__
 from fairdrop.errors import FairdropError
 
+from . import sale
+from .audit import audit
+from .config import config
+
 T = TypeVar("T")
 
 app = typer.Typer(
@@ -125,6 +129,11 @@ def worker() -> None:
     from .worker import run_worker  # noqa: PLC0415
 
     _run(run_worker(_settings()))
+
+
+app.add_typer(sale.app, name="sale")
+app.command()(audit)
+app.command()(config)
 
 
 def _settings(**given: Any) -> Any:

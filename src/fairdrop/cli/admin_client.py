@@ -52,7 +52,7 @@ class AdminClient:
                     allow_redirects=False,
                 ) as answer,
             ):
-                status, text = answer.status, await answer.text()
+                status, content = answer.status, await answer.read()
         except (aiohttp.ClientConnectorError, aiohttp.ServerDisconnectedError, OSError) as error:
             raise RequestFailed(
                 f"nothing answers at {self._url} ({_reason(error)}). Start `fairdrop up`, or say"
@@ -63,7 +63,7 @@ class AdminClient:
         except (aiohttp.ClientError, ValueError) as error:
             raise RequestFailed(f"{self._url} cannot be asked: {error}") from None
         try:
-            document = json.loads(text)
+            document = json.loads(content)
         except ValueError:
             document = None
         if status in _SUCCESS and document is not None:
@@ -72,7 +72,9 @@ class AdminClient:
 
     def _explained(self, status: int, document: Any) -> str:
         if not isinstance(document, dict) or "code" not in document:
-            return f"{self._url} answered {status}, and not as Fairdrop does. Is it the right address?"
+            return (
+                f"{self._url} answered {status}, and not as Fairdrop does. Is it the right address?"
+            )
         if document["code"] == "api_key_required":
             return f"{self._url} does not accept the API key. Check FAIRDROP_ADMIN_KEY."
         errors = document.get("errors", ())

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from msgspec.structs import asdict
 from rich.console import Console
 
 from fairdrop.app import open_parts
@@ -167,8 +166,8 @@ class _Demo:
         return make_report(
             wanted,
             rehearsed,
-            {name: value for name, value in asdict(found).items() if isinstance(value, int)},
-            [difference.words for difference in differences],
+            found,
+            differences,
             workers=options.workers,
             command_s=time.monotonic() - self._began,
         )
@@ -181,7 +180,7 @@ class _Demo:
             description="Yours to try: join, reserve, pay with a test card.",
             units=TRY_IT_UNITS,
             rate_per_s=10.0,
-            deadlines_are_short=False,
+            deadlines=None,
         )
         async with Control(site.url, site.admin_key) as control:
             await control.create(drop.body(time.time()))

@@ -26,7 +26,7 @@ DEFAULT_URL = "http://127.0.0.1:8000"
 
 def load_settings(data_dir: Path | None = None) -> Settings:
     """The effective settings. Raises ConfigurationError that names the variable, never its value."""
-    given = {} if data_dir is None else {"data_dir": data_dir}
+    given: dict[str, Any] = {} if data_dir is None else {"data_dir": data_dir}
     try:
         return Settings(**given)
     except ValidationError as error:

@@ -64,7 +64,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.command()
-def create(  # noqa: PLR0917 - options are arguments
+def create(
     context: typer.Context,
     name: Annotated[str | None, typer.Argument(metavar="NAME", help="The sale's name.")] = None,
     variant: Annotated[
@@ -86,7 +86,9 @@ def create(  # noqa: PLR0917 - options are arguments
         str | None, typer.Option(help="The sale's name in addresses [default: made of NAME]")
     ] = None,
     description: Annotated[str | None, typer.Option(help="For the sale's page.")] = None,
-    rate: Annotated[float | None, typer.Option(help="People called per second [default: 50]")] = None,
+    rate: Annotated[
+        float | None, typer.Option(help="People called per second [default: 50]")
+    ] = None,
     cap: Annotated[int | None, typer.Option(help="People inside at most [default: 1000]")] = None,
     fee: Annotated[float | None, typer.Option(help="Booking fee in percent [default: 10]")] = None,
     order_limit: Annotated[int | None, typer.Option(help="Units of an order [default: 4]")] = None,
@@ -254,7 +256,7 @@ def _path(*parts: str) -> str:
     return "/sales/" + "/".join(quote(part, safe="") for part in parts)
 
 
-def _new_sale(  # noqa: PLR0917 - what people type
+def _new_sale(
     name: str,
     variants: list[str],
     currency: str,

@@ -50,22 +50,16 @@ def print_sale(console: Console, sale: Json, figures: Json | None) -> None:
         ("Fee", f"{sale['fee_bps'] / 100:g} %"),
     ]
     if figures is not None:
+        line = [f"{figures[what]:,} {what}" for what in ("waiting", "inside", "joined")]
+        money = [_money(figures[what], sale) for what in ("revenue_minor", "fees_minor")]
         facts += [
-            (
-                "Line",
-                f"{figures['waiting']:,} waiting, {figures['inside']:,} inside,"
-                f" {figures['joined']:,} joined so far",
-            ),
+            ("Line", ", ".join(line)),
             (
                 "Orders",
                 ", ".join(f"{n:,} {state}" for state, n in sorted(figures["orders"].items()))
                 or "none yet",
             ),
-            (
-                "Revenue",
-                f"{_money(figures['revenue_minor'], sale)},"
-                f" fees {_money(figures['fees_minor'], sale)}",
-            ),
+            ("Revenue", " and fees of ".join(money)),
         ]
     console.print(_facts(facts))
     console.print()

@@ -15,7 +15,7 @@ import asyncio
 import re
 from contextlib import asynccontextmanager
 from importlib import resources
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import asyncpg
 import msgspec
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from asyncpg.pool import PoolConnectionProxy
 
-    Connection = PoolConnectionProxy[Any]
+    Connection = PoolConnectionProxy[asyncpg.Record]
 
 _BLOCK = re.compile(r"^--\s*name:\s*(\w+)\s*$", re.MULTILINE)
 
@@ -74,7 +74,7 @@ class Database:
         self.url = url
         self._max_size = max_size
         self._timeout_s = timeout_s
-        self._pool: asyncpg.Pool[Any] | None = None
+        self._pool: asyncpg.Pool[asyncpg.Record] | None = None
 
     async def open(self) -> None:
         """Make the pool. Raises DatabaseUnavailable when the server does not answer."""
@@ -86,7 +86,7 @@ class Database:
                 timeout=self._timeout_s,
                 command_timeout=self._timeout_s,
                 init=_prepare_connection,
-                max_inactive_connection_lifetime=0,
+                max_inactive_connection_lifetime=0.0,
             )
         except BROKEN as error:
             raise DatabaseUnavailable(str(error)) from error
@@ -118,7 +118,7 @@ class Database:
                 pool.terminate()
 
 
-async def _prepare_connection(connection: Connection) -> None:
+async def _prepare_connection(connection: asyncpg.Connection[asyncpg.Record], /) -> None:
     await connection.set_type_codec(
         "jsonb",
         schema="pg_catalog",

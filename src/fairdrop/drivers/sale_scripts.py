@@ -10,7 +10,6 @@ from fairdrop.batching import Batcher
 from fairdrop.errors import StoreUnavailable
 from fairdrop.ids import SaleRef
 
-
 from .store import Script, Store
 
 if TYPE_CHECKING:

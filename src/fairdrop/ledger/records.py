@@ -45,9 +45,7 @@ async def insert_entries(connection: Connection, entries: Sequence[Entry]) -> No
         await connection.execute(SQL["insert_entries"], *zip(*entries, strict=True))
 
 
-async def entries_of(
-    connection: Connection, references: Sequence[UUID]
-) -> list[PostedEntry]:
+async def entries_of(connection: Connection, references: Sequence[UUID]) -> list[PostedEntry]:
     """What was booked under these references (an order's id, its refunds' ids), oldest first."""
     rows = await connection.fetch(SQL["entries_of"], references)
     return [PostedEntry(str(row["reference"]), *row[1:]) for row in rows]

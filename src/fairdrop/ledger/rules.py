@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from typing import NamedTuple
-from uuid import UUID  # noqa: TC003 - a NamedTuple's field
+from uuid import UUID
 
 
 class Account(StrEnum):

@@ -23,6 +23,8 @@ from .turnstile import Turnstile
 
 CONNECTIONS = 512
 ATTEMPT_TIMEOUT_S = 15.0
+KEEP_ALIVE_S = 5.0
+"""Less than the server's patience with an idle connection, or requests meet one being closed."""
 FIRST_PAUSE_S = 0.1
 LONGEST_PAUSE_S = 2.0
 _BUSY = frozenset({429, 502, 503, 504})
@@ -76,7 +78,7 @@ class Client:
         """Open the pool."""
         self._session = aiohttp.ClientSession(
             # The turnstile is the limit: a buyer's time begins when it is their turn to connect.
-            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30),
+            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEP_ALIVE_S),
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(total=ATTEMPT_TIMEOUT_S),
             skip_auto_headers=("Accept", "Accept-Encoding", "User-Agent"),

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 CURRENCY = "EUR"
 FEE_BPS = 1_000
 ORDER_LIMIT = 4
-CLAIM_TTL_MS = 5_000
-LEASE_TTL_MS = 25_000
-HOLD_TTL_MS = 4_000
-PAYMENT_TTL_MS = 2_500
 EACH_INSIDE_MS = 2
 """Added to each deadline for each place inside: all of these people share one simulator's speed."""
 INSIDE_PER_UNIT = 3
@@ -30,6 +26,21 @@ _SEATS = (
 
 
 @dataclass(frozen=True, slots=True)
+class Deadlines:
+    """Short enough to watch how units come back and are sold again."""
+
+    claim_ttl_ms: int = 5_000
+    lease_ttl_ms: int = 25_000
+    hold_ttl_ms: int = 4_000
+    payment_ttl_ms: int = 2_500
+
+    def body(self, inside: int) -> dict[str, int]:
+        """The fields of a sale with so many people inside at one time."""
+        slack_ms = EACH_INSIDE_MS * inside
+        return {name: ttl_ms + slack_ms for name, ttl_ms in asdict(self).items()}
+
+
+@dataclass(frozen=True, slots=True)
 class Drop:
     """What to create. ``rate_per_s`` is the admission pace in people per second."""
 
@@ -38,8 +49,8 @@ class Drop:
     units: int
     rate_per_s: float
     description: str = ""
-    deadlines_are_short: bool = True
-    """Seconds, for a crowd that acts at once; else the defaults of the control plane, for people."""
+    deadlines: Deadlines | None = Deadlines()
+    """None: the defaults of the control plane, which are for people."""
 
     @property
     def cap(self) -> int:
@@ -60,16 +71,6 @@ class Drop:
             if quantity
         ]
 
-    def deadlines(self) -> dict[str, int]:
-        """Deadlines that let units come back, and be sold again, while one watches."""
-        slack_ms = EACH_INSIDE_MS * self.cap
-        return {
-            "claim_ttl_ms": CLAIM_TTL_MS + slack_ms,
-            "lease_ttl_ms": LEASE_TTL_MS + slack_ms,
-            "hold_ttl_ms": HOLD_TTL_MS + slack_ms,
-            "payment_ttl_ms": PAYMENT_TTL_MS + slack_ms,
-        }
-
     def body(self, opens_at_s: float) -> dict[str, Any]:
         """The body of ``POST /admin/v1/sales``; ``opens_at_s`` in seconds since the epoch."""
         return {
@@ -82,7 +83,7 @@ class Drop:
             "fee_bps": FEE_BPS,
             "rate_per_s": self.rate_per_s,
             "cap": self.cap,
-            **(self.deadlines() if self.deadlines_are_short else {}),
+            **({} if self.deadlines is None else self.deadlines.body(self.cap)),
             "order_limit": ORDER_LIMIT,
             "buyer_limit": ORDER_LIMIT,
             "variants": self.variants(),

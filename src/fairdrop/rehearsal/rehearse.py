@@ -66,8 +66,14 @@ class Rehearsed:
 Watch = Callable[[Snapshot], None]
 
 
-async def rehearse(
-    wanted: Wanted, parts: Parts, *, url: str, admin_key: str, watch: Watch = lambda _: None
+async def rehearse(  # noqa: PLR0913 - what a rehearsal needs
+    wanted: Wanted,
+    parts: Parts,
+    *,
+    url: str,
+    admin_key: str,
+    watch: Watch = lambda _: None,
+    observe_every_s: float = OBSERVE_EVERY_S,
 ) -> Rehearsed:
     """Create the sale, send the crowd, wait for the end of everything.
 
@@ -83,7 +89,7 @@ async def rehearse(
         )
         crowd = Crowd(client, plans, url, sale_id, seed=wanted.seed)
         observer = _Observer(control, crowd, sale_id, opens_at_s, watch)
-        observing = asyncio.create_task(observer.run())
+        observing = asyncio.create_task(observer.run(observe_every_s))
         try:
             limit_s = time_limit_s(wanted.buyers, wanted.drop.rate_per_s)
             report = await crowd.run(max(0.0, opens_at_s - time.time()), limit_s)
@@ -115,10 +121,10 @@ class _Observer:
         self._before: tuple[float, Figures] | None = None
         self.peak_confirmed_per_s = 0.0
 
-    async def run(self) -> None:
+    async def run(self, every_s: float) -> None:
         while True:
             await self.look()
-            await asyncio.sleep(OBSERVE_EVERY_S)
+            await asyncio.sleep(every_s)
 
     async def look(self) -> None:
         figures = await self._control.figures(self._sale_id)

@@ -12,6 +12,8 @@ from rich.console import Console
 from rich.table import Table
 
 from fairdrop import __version__
+from fairdrop.audit import Difference
+from fairdrop.audit import Report as AuditReport
 from fairdrop.money import format_minor
 
 from .crowd import Latency
@@ -77,22 +79,24 @@ class Report:
 def make_report(  # noqa: PLR0913 - what a report is made of
     wanted: Wanted,
     rehearsed: Rehearsed,
-    figures: Mapping[str, int],
-    differences: Sequence[str],
+    found: AuditReport,
+    differences: Sequence[Difference],
     *,
     workers: int,
     command_s: float,
 ) -> Report:
     """Judge what the audit found."""
     crowd = rehearsed.crowd
+    figures = {name: value for name, value in asdict(found).items() if isinstance(value, int)}
+    words = [difference.words for difference in differences]
     return Report(
         wanted,
         rehearsed,
         figures,
-        differences,
+        words,
         judge(
             figures,
-            differences,
+            words,
             currency=CURRENCY,
             unfinished=rehearsed.unfinished,
             still_wanting=crowd.still_wanting,

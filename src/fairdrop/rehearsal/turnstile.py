@@ -2,7 +2,8 @@
 
 Real buyers have a computer each. The simulated ones share a process, so its lack of speed must not
 look like the buyers': what has a deadline goes before what has none, or a busy simulator would let
-its own people miss their calls.
+its own people miss their calls. Every fourth passage is for those without a deadline, so that they
+come in at all.
 """
 
 from __future__ import annotations
@@ -11,14 +12,18 @@ import asyncio
 from collections import deque
 from types import TracebackType
 
+UNHURRIED_EVERY = 4
+
 
 class Turnstile:
-    """Lets at most ``width`` through at one time; of those who wait, hurried ones first."""
+    """Lets at most ``width`` through at one time; of those who wait, mostly hurried ones first."""
 
     def __init__(self, width: int) -> None:
         """All free."""
         self._free = width
-        self._waiting: tuple[deque[asyncio.Future[None]], ...] = (deque(), deque())
+        self._hurried: deque[asyncio.Future[None]] = deque()
+        self._unhurried: deque[asyncio.Future[None]] = deque()
+        self._passed = 0
 
     def passage(self, *, hurried: bool) -> Passage:
         """An asynchronous context manager: entered when there is room, left to make room."""
@@ -29,7 +34,7 @@ class Turnstile:
         if self._free > 0:
             self._free -= 1
             return
-        line = self._waiting[0 if hurried else 1]
+        line = self._hurried if hurried else self._unhurried
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         line.append(turn)
         try:
@@ -41,7 +46,9 @@ class Turnstile:
 
     def leave(self) -> None:
         """Make room, or hand it to the next."""
-        for line in self._waiting:
+        self._passed += 1
+        lines = (self._hurried, self._unhurried)
+        for line in lines if self._passed % UNHURRIED_EVERY else reversed(lines):
             while line:
                 turn = line.popleft()
                 if not turn.done():

@@ -129,10 +129,12 @@ class AdmissionTokens:
 
     def jwks(self) -> dict[str, Any]:
         """The public keys, as ``/.well-known/jwks.json`` shows them."""
-        keys = []
-        for key in self._known.keys:
-            keys.append({**key.as_dict(private=False), "use": "sig", "alg": "EdDSA"})
-        return {"keys": keys}
+        return {
+            "keys": [
+                {**key.as_dict(private=False), "use": "sig", "alg": "EdDSA"}
+                for key in self._known.keys
+            ]
+        }
 
     def _remember(self, token: str, claims: Admission) -> None:
         if len(self._verified) >= _REMEMBERED:

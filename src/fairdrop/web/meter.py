@@ -1,19 +1,21 @@
-"""Counting requests cheaply: plain numbers while serving, Prometheus only when somebody looks.
+"""Requests and batches as metrics: plain numbers while serving, Prometheus only when somebody looks.
 
 The histogram of the Prometheus client costs microseconds an observation, and several times that
-over its shared files. Here a request costs a few additions (0.6 µs, measured), and the sums are
-handed over when ``/metrics`` is read; with several web workers also a second after a request, so
-that whichever of them is asked knows of all (``PROMETHEUS_MULTIPROC_DIR``).
+over its shared files. So endpoints of the data plane count for themselves
+(:class:`~fairdrop.web.tally.Tally`, 0.3 us a request), everything else is counted here, and the
+sums are handed over when ``/metrics`` is read. With several web workers they also are once a
+second, so that whichever of them is asked knows of all (``PROMETHEUS_MULTIPROC_DIR``).
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-from bisect import bisect_left
 from collections import Counter as Totals
+from collections.abc import Awaitable
+from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
@@ -21,46 +23,41 @@ from prometheus_client.multiprocess import MultiProcessCollector, mark_process_d
 from fairdrop.batching import Batcher
 from fairdrop.drivers.sale_scripts import CoalescedScript
 
-from .data_plane.base import Steps
+from .data_plane.base import Endpoint, Steps
+from .tally import BOUNDS_S, SUCCESS, Tallies, Tally
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Iterator
+    from collections.abc import Iterator, Sequence
 
     from starlette.applications import Starlette
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from fairdrop.app import Parts
 
-BOUNDS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
-HAND_OVER_AFTER_S = 1.0
+HAND_OVER_EVERY_S = 1.0
 SHARED = "PROMETHEUS_MULTIPROC_DIR"
+_COUNTED_BY_ENDPOINTS = "/v1/"
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
-_STEP = "{step}"
-_LABELS = ("route", "method", "status")
+_SUCCESSES = range(200, 300)
 
-_Key = tuple[str | None, str | None, str | None, str, int]
-"""(where the application is mounted, route, step of a sale, method, status)"""
+
+class _Counted(NamedTuple):
+    """An endpoint that counts for itself."""
+
+    method: str
+    route: str
+    tallies: Tallies
 
 
 class _SummedHistogram(Histogram):
     """A histogram that takes many observations at once."""
 
-    def add(self, counts: list[int], seconds: float) -> None:
-        """Add ``counts`` observations to the buckets, which took ``seconds`` together."""
-        for bucket, count in zip(self._buckets, counts, strict=True):
+    def add(self, tally: Tally) -> None:
+        """Add what was tallied."""
+        for bucket, count in zip(self._buckets, tally.counts, strict=True):
             if count:
                 bucket.inc(count)
-        self._sum.inc(seconds)
-
-
-class _Sum:
-    """Answers of one kind since they were last handed over."""
-
-    __slots__ = ("counts", "seconds")
-
-    def __init__(self) -> None:
-        self.seconds = 0.0
-        self.counts = [0] * (len(BOUNDS_S) + 1)
+        self._sum.inc(tally.seconds)
 
 
 class Meter:
@@ -73,22 +70,17 @@ class Meter:
         """
         self._app = serve or app
         self._parts = parts
-        self._steps = frozenset(
-            step
-            for route in app.routes
-            if isinstance(endpoint := getattr(route, "endpoint", None), Steps)
-            for _, step in endpoint.endpoints
-        )
-        self._seen: dict[_Key, _Sum] = {}
+        self._endpoints = list(_endpoints(app.routes))
+        self._others: dict[tuple[str, str], Tallies] = {}
+        """(method, route) of what does not count for itself."""
         self._handed_over: Totals[tuple[str, str]] = Totals()
-        self._scheduled = False
         self._shared = bool(os.environ.get(SHARED))
         self.registry = CollectorRegistry()
         own = None if self._shared else self.registry
         self._requests = _SummedHistogram(
             "fairdrop_http_request_seconds",
-            "Time to answer, and number of answers, by route, method and status",
-            _LABELS,
+            "Time to answer, and number of answers, by route, method and status (2xx: no error)",
+            ["route", "method", "status"],
             buckets=BOUNDS_S,
             registry=own,
         )
@@ -107,13 +99,19 @@ class Meter:
         )
         if self._shared:
             MultiProcessCollector(self.registry)  # type: ignore[no-untyped-call]
+            self._hand_over_again()
         app.state.meter = self
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve the request, and count it."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+        """Serve the request, and see that it is counted.
+
+        What counts for itself goes straight on: not even a coroutine is added.
+        """
+        if scope["type"] != "http" or scope["path"].startswith(_COUNTED_BY_ENDPOINTS):
+            return self._app(scope, receive, send)
+        return self._counting(scope, receive, send)
+
+    async def _counting(self, scope: Scope, receive: Receive, send: Send) -> None:
         status = 500
 
         def counted(message: Message) -> Awaitable[None]:
@@ -126,49 +124,23 @@ class Meter:
         try:
             await self._app(scope, receive, counted)
         finally:
-            self._note(scope, status, perf_counter() - began)
-
-    def _note(self, scope: Scope, status: int, seconds: float) -> None:
-        route = scope.get("route")
-        key = (
-            scope.get("root_path"),
-            route.path if route is not None else None,
-            scope["path_params"].get("step") if route is not None else None,
-            scope["method"],
-            status,
-        )
-        total = self._seen.get(key) or self._first(key)
-        total.seconds += seconds
-        total.counts[bisect_left(BOUNDS_S, seconds)] += 1
-        if self._shared and not self._scheduled:
-            self._scheduled = True
-            asyncio.get_running_loop().call_later(HAND_OVER_AFTER_S, self.hand_over)
-
-    def _first(self, key: _Key) -> _Sum:
-        """The sum for a key that was not seen lately.
-
-        Only names of ours become keys, and labels: whatever clients make up is one of each.
-        """
-        root, path, step, method, status = key
-        known = (
-            root,
-            path,
-            step if step in self._steps else None,
-            method if method in _METHODS else "other",
-            status,
-        )
-        return self._seen.setdefault(known, _Sum())
+            # Only names of ours become labels: whatever clients make up is one of each.
+            method = scope["method"] if scope["method"] in _METHODS else "other"
+            path = getattr(scope.get("route"), "path", None)
+            route = "unknown" if path is None else scope.get("root_path", "") + path
+            tallies = self._others.setdefault((method, route), Tallies())
+            tallies[SUCCESS if status in _SUCCESSES else status].add(perf_counter() - began)
 
     def hand_over(self) -> None:
         """Give the sums since the last time to Prometheus."""
-        self._scheduled = False
-        seen, self._seen = self._seen, {}
-        for (root, path, step, method, status), total in seen.items():
-            route = (root or "") + (path or "unknown")
-            if step is not None:
-                route = route.replace(_STEP, step)
-            histogram = self._requests.labels(route, method, str(status))
-            histogram.add(total.counts, total.seconds)
+        counted = [
+            *self._endpoints,
+            *(_Counted(method, route, of) for (method, route), of in self._others.items()),
+        ]
+        for method, route, tallies in counted:
+            for status, tally in tallies.take().items():
+                label = str(status) if status else "2xx"
+                self._requests.labels(route, method, label).add(tally)
         batches: Totals[str] = Totals()
         items: Totals[str] = Totals()
         waiting: Totals[str] = Totals()
@@ -186,15 +158,31 @@ class Meter:
         for name, number in waiting.items():
             self._queues.labels(name).set(number)
 
+    def _hand_over_again(self) -> None:
+        self.hand_over()
+        asyncio.get_running_loop().call_later(HAND_OVER_EVERY_S, self._hand_over_again)
+
     def forget_the_dead(self) -> None:
         """Take queues of worker processes that are gone out of the shared files."""
         if not self._shared:
             return
         directory = os.environ[SHARED]
-        for name in os.listdir(directory):
-            pid = name.rpartition("_")[2].removesuffix(".db")
-            if name.startswith("gauge_live") and pid.isdigit() and not _lives(int(pid)):
+        for path in Path(directory).glob("gauge_live*.db"):
+            pid = path.stem.rpartition("_")[2]
+            if pid.isdigit() and not _lives(int(pid)):
                 mark_process_dead(int(pid), directory)  # type: ignore[no-untyped-call]
+
+
+def _endpoints(routes: Sequence[Any]) -> Iterator[_Counted]:
+    """Every endpoint among the routes that counts for itself."""
+    for route in routes:
+        endpoint = getattr(route, "endpoint", None)
+        if isinstance(endpoint, Steps):
+            for (method, step), found in endpoint.endpoints.items():
+                yield _Counted(method, route.path.replace("{step}", step), found.tallies)
+        elif isinstance(endpoint, Endpoint):
+            for method in (route.methods or {"any"}) - {"HEAD"}:
+                yield _Counted(method, route.path, endpoint.tallies)
 
 
 def _batchers(parts: Parts) -> Iterator[Batcher[Any, Any]]:

@@ -71,7 +71,9 @@ async def _queues(parts: Parts) -> list[Metric]:
             value=row["inbox_oldest_s"],
         ),
         GaugeMetricFamily(
-            "fairdrop_outbox", "Events that wait to be published, at most 100000", value=row["outbox"]
+            "fairdrop_outbox",
+            "Events that wait to be published, at most 100000",
+            value=row["outbox"],
         ),
         GaugeMetricFamily(
             "fairdrop_refunds_pending", "Refunds that are on their way", value=row["refunds"]
@@ -92,15 +94,21 @@ async def _figures(live: Live, sale: Sale) -> tuple[Sale, Figures] | None:
 
 
 def _sales(found: Sequence[tuple[Sale, Figures]]) -> Iterator[Metric]:
-    mode = GaugeMetricFamily("fairdrop_sale_mode", "1 for the mode it is in", labels=["sale", "mode"])
+    mode = GaugeMetricFamily(
+        "fairdrop_sale_mode", "1 for the mode it is in", labels=["sale", "mode"]
+    )
     people = GaugeMetricFamily(
         "fairdrop_sale_people", "People by where they are", labels=["sale", "place"]
     )
     passed = CounterMetricFamily(
-        "fairdrop_sale_passed", "People who ever joined, went in, left, were done", labels=["sale", "what"]
+        "fairdrop_sale_passed",
+        "People who ever joined, went in, left, were done",
+        labels=["sale", "what"],
     )
     rate = GaugeMetricFamily(
-        "fairdrop_sale_calls_per_second", "The pace, as set and as measured", labels=["sale", "kind"]
+        "fairdrop_sale_calls_per_second",
+        "The pace, as set and as measured",
+        labels=["sale", "kind"],
     )
     units = GaugeMetricFamily(
         "fairdrop_sale_units", "Units by state", labels=["sale", "variant", "state"]

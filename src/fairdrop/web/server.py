@@ -19,7 +19,7 @@ from fairdrop.embedded import die_with_parent
 from fairdrop.logs import configure_logs
 from fairdrop.settings import Settings
 
-from . import control_plane, data_plane, health, pages
+from . import control_plane, data_plane, health, openapi, pages
 from .live import Live
 from .meter import Meter
 from .shortcut import Shortcut
@@ -70,11 +70,13 @@ class WebWorker:
 def build(parts: Parts) -> Starlette:
     """All routes of a web worker, the hottest first."""
     live = Live(parts.inventory)
+    control = control_plane.make(parts, live)
     return Starlette(
         routes=[
             *data_plane.routes(parts, live),
             *health.routes(parts, live),
-            Mount(control_plane.PREFIX, control_plane.make(parts, live)),
+            Mount(control_plane.PREFIX, control),
+            *openapi.routes(control),
             *pages.routes(),
         ],
         exception_handlers={HTTPException: _told_as_problem, 500: _failed},

@@ -49,7 +49,9 @@ async def test_what_is_broken_is_found_and_named(
 ) -> None:
     await plant(shop)
     found = await differences(shop)
-    assert {difference.kind for difference in found} == kinds, "\n".join(difference.words for difference in found)
+    assert {difference.kind for difference in found} == kinds, "\n".join(
+        difference.words for difference in found
+    )
     for difference in found:
         assert difference.subject
         assert difference.expected != difference.found
@@ -169,7 +171,14 @@ async def a_confirmed_order_has_an_open_payment(shop: BusyShop) -> None:
     )
 
 
-@planted(Kind.PAYMENT_UNUSED, Kind.REFUND_UNKNOWN, Kind.PAID_WITHOUT_ORDER, Kind.ENTRY_UNEXPECTED, Kind.ORDER_REFUNDED_SUM, Kind.ORDER_REFUND_STATE)
+@planted(
+    Kind.PAYMENT_UNUSED,
+    Kind.REFUND_UNKNOWN,
+    Kind.PAID_WITHOUT_ORDER,
+    Kind.ENTRY_UNEXPECTED,
+    Kind.ORDER_REFUNDED_SUM,
+    Kind.ORDER_REFUND_STATE,
+)
 async def money_of_a_cancelled_order_was_kept(shop: BusyShop) -> None:
     await shop.tamper("DELETE FROM refunds WHERE order_id = $1", key(shop.orders["late"]))
 
@@ -296,7 +305,7 @@ async def a_refund_took_nothing_from_the_fees(shop: BusyShop) -> None:
 # ------------------------------------------------------------------ the gateway
 
 
-def a_charge(shop: BusyShop, reference: str, amount_minor: int, **more: str) -> GatewayCharge:
+def a_charge(shop: BusyShop, reference: str, amount_minor: int, **more: object) -> GatewayCharge:
     charge = GatewayCharge(
         id=f"ch_{new_id()}",
         intent=f"pi_{new_id()}",

@@ -80,7 +80,9 @@ async def test_a_hold_that_never_became_an_order_is_no_expired_order(shop: BusyS
     await shop.parts.inventory.start(shop.sale.ref, hold, buyer)
     await shop.make_due_in_store(hold)
     await shop.sweep()
-    assert (await shop.fetch("SELECT state FROM orders WHERE id = $1", UUID(hold)))[0][0] == "EXPIRED"
+    assert (await shop.fetch("SELECT state FROM orders WHERE id = $1", UUID(hold)))[0][
+        0
+    ] == "EXPIRED"
     assert (await report(shop)).orders_expired == 1
     assert await audit(shop.parts, pause_s=0) == []
 
@@ -199,7 +201,7 @@ async def test_what_is_well_at_a_second_look_is_no_difference(
 
 
 async def test_an_audit_while_people_buy_finds_nothing(shop: BusyShop) -> None:
-    import asyncio  # noqa: PLC0415
+    import asyncio
 
     async def buy() -> None:
         for _ in range(4):

@@ -104,9 +104,7 @@ async def test_a_method_that_an_address_does_not_take_is_told_which_ones_it_take
 
 @pytest.mark.parametrize("body", [b"", b"{", b"\xff\xfe", b"nonsense", b'{"a":1,}'])
 async def test_a_body_that_is_no_json_is_told_so(client: httpx.AsyncClient, body: bytes) -> None:
-    answer = await client.post(
-        SALES, content=body, headers={"content-type": "application/json"}
-    )
+    answer = await client.post(SALES, content=body, headers={"content-type": "application/json"})
     assert (answer.status_code, answer.json()["code"]) in (
         (400, "malformed_json"),
         (422, "invalid_request"),  # an empty body is no body

@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from fairdrop.checkout import Order, OrderState
+from fairdrop.drivers.keys import sale_key
 from tests.integration.checkout.shop import Shop
 from tests.integration.control_plane.own_parts import problem
 
@@ -46,9 +47,7 @@ async def test_orders_are_paged_oldest_first_and_none_is_missed(
     seen, after = [], None
     while True:
         params = {"limit": 2, **({"after": after} if after else {})}
-        page = (
-            await client.get(f"/admin/v1/sales/{shop.sale.id}/orders", params=params)
-        ).json()
+        page = (await client.get(f"/admin/v1/sales/{shop.sale.id}/orders", params=params)).json()
         seen += [order["id"] for order in page["orders"]]
         after = page["next"]
         if after is None:
@@ -106,9 +105,7 @@ async def test_operators_do_not_see_the_address_at_which_only_the_buyer_pays(
 
 
 @pytest.mark.parametrize("order", ["none", "00000000-0000-7000-8000-000000000000", "%00"])
-async def test_an_order_that_is_not_there_is_told_so(
-    client: httpx.AsyncClient, order: str
-) -> None:
+async def test_an_order_that_is_not_there_is_told_so(client: httpx.AsyncClient, order: str) -> None:
     problem(await client.get(f"/admin/v1/orders/{order}"), 404, "no_order")
     answer = await client.post(
         f"/admin/v1/orders/{order}/refund", json={"reason": "x"}, headers=KEY
@@ -224,9 +221,7 @@ async def test_a_second_refund_waits_for_the_first(
     problem(await refund(client, order, key="second", amount_minor=1), 409, "refund_under_way")
 
 
-async def test_only_money_that_came_in_goes_back(
-    client: httpx.AsyncClient, sell: NewShop
-) -> None:
+async def test_only_money_that_came_in_goes_back(client: httpx.AsyncClient, sell: NewShop) -> None:
     shop = await sell(9)
     reserved, pending, expired = await shop.order(), await shop.pending(), await shop.order()
     await shop.expire(expired)
@@ -309,15 +304,15 @@ async def test_the_units_of_a_refunded_order_are_not_sold_again(
     """Also when the store had not been told of the sale before the refund was asked for."""
     shop = await sell(2)
     order = await shop.pending(2)
-    ref = shop.sale.ref
+    redis: Any = shop.parts.store.redis
+    holds, stock, due = (sale_key(*shop.sale.ref, name) for name in ("holds", "stk", "due"))
     await shop.deliver(shop.gateway.take_money(order.id))
-    # The store forgets what it was told: the process died between the commit and telling it.
-    holds = await shop.parts.store.redis.hgetall(f"fd:{{{ref.id}}}:{ref.epoch}:holds")  # type: ignore[misc]
-    stock = await shop.parts.store.redis.hgetall(f"fd:{{{ref.id}}}:{ref.epoch}:stk")  # type: ignore[misc]
+    held, counted = await redis.hgetall(holds), await redis.hgetall(stock)
     await shop.settle()
-    await shop.parts.store.redis.hset(f"fd:{{{ref.id}}}:{ref.epoch}:holds", mapping=holds)  # type: ignore[misc]
-    await shop.parts.store.redis.hset(f"fd:{{{ref.id}}}:{ref.epoch}:stk", mapping=stock)  # type: ignore[misc]
-    await shop.parts.store.redis.zadd(f"fd:{{{ref.id}}}:{ref.epoch}:due", {order.id: 1})
+    # The process died between the commit and telling the store.
+    await redis.hset(holds, mapping=held)
+    await redis.hset(stock, mapping=counted)
+    await redis.zadd(due, {order.id: 1})
     assert await shop.stock() == (0, 2, 0)
 
     assert (await refund(client, order)).status_code == 201

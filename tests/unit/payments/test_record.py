@@ -130,3 +130,17 @@ async def test_books_of_another_version_are_left_alone(tmp_path: Path) -> None:
     await record.close()
     with pytest.raises(RecordUnusable, match="version 99"):
         Record(path, lambda: NOW_MS, lambda _tx: None)
+
+
+async def test_a_settlement_whose_timer_ran_ahead_of_the_clock_is_still_to_come(
+    record: Record, commits: list[Transaction]
+) -> None:
+    """Looking too early writes nothing, and must not be the last look."""
+    intent_id = await record.run(partial(create, key="slow"))
+    slow = CARDS["4000000000000259"]
+    await record.run(
+        partial(operations.pay, intent_id=intent_id, card=slow, mischief=NO_MISCHIEF, dice=DICE)
+    )
+    commits.clear()
+    await record.run(partial(operations.settle, intent_id=intent_id))
+    assert [commit.settlements for commit in commits] == [[(intent_id, NOW_MS + 3_000)]]

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from fairdrop.rehearsal.drop import (
     LEAST_INSIDE,
     MOST_INSIDE,
+    Deadlines,
     Drop,
     default_rate_per_s,
     split_units,
@@ -27,7 +28,9 @@ def test_the_variants_have_all_units_together(units: int) -> None:
 @pytest.mark.parametrize("short", [True, False])
 @given(units=st.integers(1, 1_000_000), rate=st.floats(0.001, 100_000))
 def test_the_control_plane_takes_it(short: bool, units: int, rate: float) -> None:
-    body = Drop("demo", "Demo", units, rate, deadlines_are_short=short).body(1_800_000_000.25)
+    body = Drop("demo", "Demo", units, rate, deadlines=Deadlines() if short else None).body(
+        1_800_000_000.25
+    )
     taken = NewSaleBody(**{**body, "rate_per_s": float(body["rate_per_s"])})
     assert taken.opens_at == "2027-01-15T08:00:00.250000+00:00"
     assert (taken.hold_ttl_ms < 10_000) is short

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from fairdrop.rehearsal.turnstile import Turnstile
 
 
-async def test_hurried_ones_pass_first_and_each_kind_in_order() -> None:
+async def test_three_hurried_ones_pass_for_each_of_the_others_and_each_kind_in_order() -> None:
     turnstile = Turnstile(1)
     await turnstile.enter(hurried=False)
     passed: list[str] = []
@@ -19,13 +19,13 @@ async def test_hurried_ones_pass_first_and_each_kind_in_order() -> None:
 
     tasks = [
         asyncio.create_task(pass_through(name, hurried=name.startswith("h")))
-        for name in ("a", "b", "h1", "c", "h2")
+        for name in ("a", "b", "h1", "c", "h2", "h3", "h4", "h5")
     ]
     await asyncio.sleep(0)
     assert passed == []
     turnstile.leave()
     await asyncio.gather(*tasks)
-    assert passed == ["h1", "h2", "a", "b", "c"]
+    assert passed == ["h1", "h2", "h3", "a", "h4", "h5", "b", "c"]
 
 
 @given(

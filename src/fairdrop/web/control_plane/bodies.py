@@ -107,7 +107,9 @@ class NewSaleBody(_Body):
     payment_ttl_ms: Duration = 300_000
     order_limit: OrderLimit = 4
     buyer_limit: BuyerLimit = 4
-    fee_bps: Annotated[int, Field(ge=0, le=10_000, description="Booking fee; 1000 is 10 %.")] = 1_000
+    fee_bps: Annotated[int, Field(ge=0, le=10_000, description="Booking fee; 1000 is 10 %.")] = (
+        1_000
+    )
     accept_late: Annotated[bool, Field(description="Late money buys units that are left (O7).")] = (
         True
     )

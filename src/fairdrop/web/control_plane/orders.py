@@ -26,7 +26,7 @@ from .sales import ACTOR, SaleName
 if TYPE_CHECKING:
     from fairdrop.app import Parts
 
-OrderId = Annotated[str, Path(alias="order", max_length=64, description="The order's id.")]
+OrderId = Annotated[str, Path(max_length=64, description="The order's id.")]
 _KEY = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _REFUSALS = {
     RefundRefusal.NO_ORDER: (404, "There is no order of this id."),
@@ -47,7 +47,7 @@ def router(parts: Parts) -> APIRouter:
 
     @routes.get("/sales/{sale}/orders", responses=NOT_FOUND)
     async def list_orders(
-        name: SaleName,
+        sale: SaleName,
         state: Annotated[OrderState | None, Query(description="Only those in this state.")] = None,
         limit: Annotated[int, Query(ge=1, le=500, description="Orders of a page.")] = 100,
         after: Annotated[
@@ -57,19 +57,19 @@ def router(parts: Parts) -> APIRouter:
         """A page of a sale's orders, oldest first."""
         if after is not None and not is_uuid(after):
             raise Problem(422, "invalid_request", "query.after: It is the `next` of a page.")
-        sale = await parts.catalog.sale(name) if "\0" not in name else None
-        if sale is None:
+        named = await parts.catalog.sale(sale) if "\0" not in sale else None
+        if named is None:
             raise Problem(404, "no_such_sale", "There is no sale of this id or slug.")
-        found = await desk.page(sale.id, state=state, after=after, limit=limit)
+        found = await desk.page(named.id, state=state, after=after, limit=limit)
         return OrderPage(
-            orders=[order_document(order) for order in found],
+            orders=[order_document(each) for each in found],
             next=found[-1].id if len(found) == limit else None,
         )
 
     @routes.get("/orders/{order}", responses=NOT_FOUND)
-    async def show_order(order_id: OrderId) -> OrderHistoryDocument:
+    async def show_order(order: OrderId) -> OrderHistoryDocument:
         """One order with its transitions, payment, refunds and ledger entries."""
-        history = await desk.history(order_id)
+        history = await desk.history(order)
         if history is None:
             raise _refused(RefundRefusal.NO_ORDER)
         return history_document(history)
@@ -83,7 +83,7 @@ def router(parts: Parts) -> APIRouter:
         | CONFLICT,
     )
     async def refund_order(
-        order_id: OrderId,
+        order: OrderId,
         body: RefundBody,
         response: Response,
         key: Annotated[
@@ -108,9 +108,7 @@ def router(parts: Parts) -> APIRouter:
                 "Send an Idempotency-Key of 1 to 64 letters, digits, - or _, and the same one when"
                 " you repeat the request.",
             )
-        answer = await refunds.grant(
-            order_id, body.amount_minor, body.reason, key=key, actor=ACTOR
-        )
+        answer = await refunds.grant(order, body.amount_minor, body.reason, key=key, actor=ACTOR)
         if isinstance(answer, RefundRefusal):
             raise _refused(answer)
         if answer.replayed:

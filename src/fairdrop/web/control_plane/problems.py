@@ -34,12 +34,14 @@ PROBLEM_RESPONSES: dict[int | str, dict[str, Any]] = {
     503: _documented("The store or the database does not answer, or no API key is set."),
 }
 """What every operation may answer, for the OpenAPI document."""
-BAD_BODY = {
+BAD_BODY: dict[int | str, dict[str, Any]] = {
     400: _documented("The body is not JSON (`malformed_json`), or a header is missing."),
     413: _documented("The body is too large (`body_too_large`)."),
 }
-NOT_FOUND = {404: _documented("There is no such thing.")}
-CONFLICT = {409: _documented("It is not possible as things stand; `code` says why.")}
+NOT_FOUND: dict[int | str, dict[str, Any]] = {404: _documented("There is no such thing.")}
+CONFLICT: dict[int | str, dict[str, Any]] = {
+    409: _documented("It is not possible as things stand; `code` says why.")
+}
 
 _CODES = {
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: ("body_too_large", None),

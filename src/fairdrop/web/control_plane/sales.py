@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 ACTOR = "api"
 """Who did it, in the audit: accounts of people come with the console's logins."""
 
-SaleName = Annotated[str, Path(alias="sale", max_length=64, description="The sale's id or slug.")]
-VariantId = Annotated[str, Path(alias="variant", max_length=64, description="The variant's id.")]
+SaleName = Annotated[str, Path(max_length=64, description="The sale's id or slug.")]
+VariantId = Annotated[str, Path(max_length=64, description="The variant's id.")]
 _NAME = re.compile(r"[a-z0-9-]{1,64}")
 
 
@@ -44,9 +44,9 @@ def router(parts: Parts, figures: SaleFigures) -> APIRouter:
 
         A taken slug is refused (`slug_taken`); the answer names the sale that has it.
         """
-        sale = await desk.create(body)
-        response.headers["location"] = f"/admin/v1/sales/{sale.id}"
-        return await desk.document(sale)
+        created = await desk.create(body)
+        response.headers["location"] = f"/admin/v1/sales/{created.id}"
+        return await desk.document(created)
 
     @routes.get("/sales")
     async def list_sales(
@@ -57,18 +57,18 @@ def router(parts: Parts, figures: SaleFigures) -> APIRouter:
         return SaleList(sales=list(await asyncio.gather(*map(desk.document, sales))))
 
     @routes.get("/sales/{sale}", responses=NOT_FOUND)
-    async def show_sale(name: SaleName) -> SaleDocument:
+    async def show_sale(sale: SaleName) -> SaleDocument:
         """One sale with all of its settings."""
-        return await desk.document(await desk.sale(name))
+        return await desk.document(await desk.sale(sale))
 
     @routes.patch("/sales/{sale}", responses=BAD_BODY | NOT_FOUND | CONFLICT)
-    async def change_sale(name: SaleName, body: SaleChangeBody) -> SaleDocument:
+    async def change_sale(sale: SaleName, body: SaleChangeBody) -> SaleDocument:
         """Change a sale, also while it runs; the store follows at once.
 
         Times without an offset are on the clock of the sale's zone. The opening time can change
         until the sale has opened (`already_opened`).
         """
-        return await desk.document(await desk.change(await desk.sale(name), body))
+        return await desk.document(await desk.change(await desk.sale(sale), body))
 
     for steer in Steer:
         routes.add_api_route(
@@ -86,17 +86,17 @@ def router(parts: Parts, figures: SaleFigures) -> APIRouter:
         responses=BAD_BODY | NOT_FOUND | CONFLICT,
         tags=["stock"],
     )
-    async def change_stock(name: SaleName, variant: VariantId, body: StockBody) -> VariantStock:
+    async def change_stock(sale: SaleName, variant: VariantId, body: StockBody) -> VariantStock:
         """Put more units on sale, or take free ones out; at once for everybody.
 
         Units that are held or sold are never taken out (`too_few_free`).
         """
-        return await desk.change_stock(await desk.sale(name), variant, body.delta)
+        return await desk.change_stock(await desk.sale(sale), variant, body.delta)
 
     @routes.get("/sales/{sale}/figures", responses=NOT_FOUND)
-    async def show_figures(name: SaleName) -> FiguresDocument:
+    async def show_figures(sale: SaleName) -> FiguresDocument:
         """The live figures: the line, the stock, the orders, the money."""
-        return await figures.of(await desk.sale(name))
+        return await figures.of(await desk.sale(sale))
 
     return routes
 
@@ -189,8 +189,8 @@ class _Desk:
     def steering(self, steer: Steer) -> Any:
         """The endpoint that steers."""
 
-        async def endpoint(name: SaleName) -> SaleDocument:
-            return await self.document(await self._steer(await self.sale(name), steer))
+        async def endpoint(sale: SaleName) -> SaleDocument:
+            return await self.document(await self._steer(await self.sale(sale), steer))
 
         return endpoint
 

@@ -36,7 +36,7 @@ _KEY = (
     {"type": "string", "pattern": "^[A-Za-z0-9_-]{1,64}$"},
 )
 REQUIRED_HEADERS = ("Fairdrop-Admission", "Idempotency-Key")
-_BUYER = [{"visitor": []}, {"visitorCookie": []}]
+_BUYER: list[dict[str, list[str]]] = [{"visitor": []}, {"visitorCookie": []}]
 _ANYBODY: list[dict[str, list[str]]] = []
 _SAY_WHO = "Nobody is named, or the visitor token is not one of ours."
 

@@ -79,9 +79,7 @@ def render(document: dict[str, Any]) -> str:
         info=document["info"],
         about=_paragraphs(document["info"]["description"]),
         groups=[_group(tag, document["paths"]) for tag in document["tags"]],
-        shapes=[
-            _shape(name, schema) for name, schema in document["components"]["schemas"].items()
-        ],
+        shapes=[_shape(name, schema) for name, schema in document["components"]["schemas"].items()],
     )
 
 
