@@ -67,6 +67,11 @@ class Worker:
                 # A bug in one step must not stop the others, nor this one for other sales.
                 _log.exception("loop_failed", loop=name)
                 pause = PAUSE_AFTER_ERROR_S
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                # Below, a cancellation that meets a breaking connection gets lost and the error
+                # wins (asyncio.wait_for before Python 3.12): the worker would never stop.
+                raise asyncio.CancelledError
             await asyncio.sleep(pause)
 
     async def _keep_loaded(self) -> float:

@@ -22,11 +22,11 @@ from fairdrop.settings import Settings
 from fairdrop.site import Site
 
 pytestmark = [
-    pytest.mark.xdist_group("whole sites"),
+    pytest.mark.xdist_group("whole_sites"),
     pytest.mark.asyncio(loop_scope="module"),
 ]
 
-BUYERS, UNITS, RATE = 160, 40, 80.0
+BUYERS, UNITS, RATE = 140, 36, 80.0
 DEADLINES = Deadlines(
     claim_ttl_ms=2_000, lease_ttl_ms=8_000, hold_ttl_ms=2_000, payment_ttl_ms=1_500
 )
@@ -84,7 +84,13 @@ async def rehearse_and_kill(site: Site, parts: Parts, pid: int) -> tuple[Report,
     )
     killer = Killer(pid)
     rehearsed = await rehearse(
-        wanted, parts, url=site.url, admin_key=site.admin_key, watch=killer, observe_every_s=0.1
+        wanted,
+        parts,
+        url=site.url,
+        admin_key=site.admin_key,
+        watch=killer,
+        opens_in_s=0.3,
+        observe_every_s=0.1,
     )
     return (
         make_report(

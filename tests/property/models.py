@@ -94,8 +94,9 @@ class LineModel:
         for visitor in lapsed:
             del self.inside[visitor]
         self.left += len(lapsed)
-        room = self._refill(now_ms) if self.mode in {"open", "draining"} else 0
-        room = min(room, self.cap - len(self.called) - len(self.inside), limit)
+        room = min(self._refill(now_ms), self.cap - len(self.called) - len(self.inside), limit)
+        if self.mode not in {"open", "draining"}:
+            room = 0
         next_up = sorted(self.line, key=self.line.__getitem__)[: max(0, room)]
         for visitor in next_up:
             position = self.line.pop(visitor)

@@ -225,7 +225,7 @@ class History:
 
 
 @settings(on_the_store, max_examples=50)
-@given(history=histories(steps, longest=30))
+@given(history=histories(steps, length=30))
 @example(  # the same buyer begins anew, and the first order's money comes after all
     [
         ("buy", ("ann", 1)),

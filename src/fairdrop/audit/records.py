@@ -9,7 +9,7 @@ from uuid import UUID
 from fairdrop.drivers.database import Queries
 
 from .model import Difference, Kind
-from .rules import KnownVariant, Unit
+from .rules import KnownVariant, OrderOfHold, Unit
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -155,14 +155,14 @@ async def live_orders(connection: Connection, sale: str) -> list[str]:
     return [str(row["id"]) for row in rows]
 
 
-async def states_of(connection: Connection, orders: Sequence[str]) -> dict[str, str]:
-    """The states of those of the orders that there are."""
-    states = {}
+async def orders_of_holds(connection: Connection, orders: Sequence[str]) -> dict[str, OrderOfHold]:
+    """Those of the orders that there are, by id."""
+    found = {}
     for start in range(0, len(orders), PAGE):
         page = [UUID(order) for order in orders[start : start + PAGE]]
         for row in await connection.fetch(STOCK["orders_of_holds"], page, timeout=TIMEOUT_S):
-            states[str(row["id"])] = row["state"]
-    return states
+            found[str(row["id"])] = OrderOfHold(row["state"], row["bought_late"])
+    return found
 
 
 UnitsOfOrders = defaultdict[str, defaultdict[str, set[tuple[str, int]]]]

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from fairdrop.checkout.model import order_of_hold
+from fairdrop.checkout.rules import HoldEnding, OrderState, end_hold
+
 from .model import Difference, Kind
 
 if TYPE_CHECKING:
@@ -20,9 +23,25 @@ class Hold(NamedTuple):
     """A hold as the store has it; units as (variant, serial)."""
 
     id: str
-    has_order: bool
     deadline_ms: int
     units: frozenset[tuple[str, int]]
+
+    @property
+    def order(self) -> str:
+        """The id of the order that decides about it, if there is one yet."""
+        return order_of_hold(self.id)[0]
+
+    @property
+    def is_late(self) -> bool:
+        """Whether it holds units taken anew for money that came late (O7)."""
+        return order_of_hold(self.id)[1]
+
+
+class OrderOfHold(NamedTuple):
+    """What a hold's order says; ``bought_late``: with the units of its late hold."""
+
+    state: str
+    bought_late: bool
 
 
 class StoredStock(NamedTuple):
@@ -167,34 +186,34 @@ def check_sold(
 def check_hold(
     sale: str,
     hold: Hold,
-    state: str | None,
+    order: OrderOfHold | None,
     units: Mapping[str, set[tuple[str, int]]],
     overdue_before_ms: int,
 ) -> Iterator[Difference]:
-    """One hold against its order.
+    """One hold against its order, None when there is none; ``units`` are its unit rows by state.
 
-    ``state`` is the order's, None when there is no order; ``units`` are the order's unit rows by
-    their state. A hold may outlive its order's end until its deadline and a sweep have passed.
+    What the order says is to become of the hold may wait until the hold's deadline and a sweep have
+    passed: the store follows.
     """
     subject = (("sale", sale), ("hold", hold.id))
     overdue = hold.deadline_ms < overdue_before_ms
-    rows = units.get("HELD", set()) | units.get("SOLD", set())
-    if state is None or (state not in LIVE and not rows):
-        if overdue:
-            found = "no order" if state is None else f"the order {state}"
-            yield Difference(Kind.HOLD_OVERDUE, subject, "released at its deadline", found)
-        return
-    if rows != hold.units:
-        yield Difference(
-            Kind.HOLD_DIFFERS,
-            subject,
-            f"the units of the order: {_units(rows)}",
-            f"{_units(hold.units)}",
+    sold = units.get("SOLD", set())
+    ending = HoldEnding.FREE
+    if order is not None:
+        state = OrderState(order.state)
+        ending = end_hold(
+            state, sold=bool(sold), bought_late=order.bought_late, late_hold=hold.is_late
         )
-    elif state not in LIVE and overdue:
-        yield Difference(
-            Kind.HOLD_OVERDUE, subject, "sold, as the order is", f"held, order {state}"
-        )
+    if ending is not HoldEnding.FREE:
+        rows = sold if ending is HoldEnding.COMMIT else units.get("HELD", set())
+        if rows != hold.units:
+            expected = f"the units of the order: {_units(rows)}"
+            yield Difference(Kind.HOLD_DIFFERS, subject, expected, _units(hold.units))
+            return
+    if overdue and ending is not HoldEnding.EXTEND:
+        expected = "sold" if ending is HoldEnding.COMMIT else "released at its deadline"
+        found = "held, and no order" if order is None else f"held, and the order {order.state}"
+        yield Difference(Kind.HOLD_OVERDUE, subject, expected, found)
 
 
 def _units(units: Iterable[tuple[str, int]]) -> str:

@@ -192,20 +192,28 @@ class _Comparison:
         """The unit rows of the orders that have holds."""
         self._held: dict[str, list[int]] = {}
         """The serials in holds, by variant."""
+        self._in_holds: dict[str, set[tuple[str, int]]] = {}
+        """Units in the holds of each order."""
         for hold in stored.holds.values():
+            self._in_holds.setdefault(hold.order, set()).update(hold.units)
             for variant, serial in hold.units:
                 self._held.setdefault(variant, []).append(serial)
         self._found: list[Difference] = []
 
     async def run(self, overdue_before_ms: int) -> list[Difference]:
         holds = self._stored.holds
-        states = await records.states_of(self._connection, list(holds))
+        orders = await records.orders_of_holds(
+            self._connection, list({hold.order for hold in holds.values()})
+        )
         for variant in await records.variants(self._connection, self._sale):
             await self._check_variant(variant)
         for hold in holds.values():
-            state = states.get(hold.id)
             self._found += check_hold(
-                self._sale, hold, state, self._units[hold.id], overdue_before_ms
+                self._sale,
+                hold,
+                orders.get(hold.order),
+                self._units[hold.order],
+                overdue_before_ms,
             )
         for order in await records.live_orders(self._connection, self._sale):
             if order not in holds:
@@ -219,7 +227,6 @@ class _Comparison:
 
     async def _check_variant(self, variant: KnownVariant) -> None:
         stock = self._stored.variants.get(variant.id, _NOTHING)
-        holds = self._stored.holds
         held = self._held.get(variant.id, [])
         self._found += check_counts(self._sale, variant, stock, len(held))
         serials = Serials(self._sale, variant.id, variant.last_serial)
@@ -233,12 +240,11 @@ class _Comparison:
         sold = not_told = 0
         async for unit in records.units(self._connection, variant.id):
             serials.row(unit)
-            in_hold = unit.order in holds
-            if in_hold:
+            if unit.order in self._in_holds:
                 self._units[unit.order][unit.state].add((variant.id, unit.serial))
             if unit.state == "SOLD":
                 sold += 1
-                not_told += in_hold and (variant.id, unit.serial) in holds[unit.order].units
+                not_told += (variant.id, unit.serial) in self._in_holds.get(unit.order, ())
         serials.lost()
         self._found += serials.differences
         self._found += check_sold(self._sale, variant.id, stock, sold, not_told)

@@ -126,9 +126,11 @@ async def note_transitions(
     steps: Iterable[tuple[UUID, str | None, str, str]],
 ) -> None:
     """Audit rows: (order, from, to, cause) (O2)."""
-    columns = list(zip(*steps, strict=True))
-    if columns:
-        await connection.execute(SQL["insert_transitions"], *columns)
+    await connection.copy_records_to_table(
+        "order_transitions",
+        records=list(steps),
+        columns=("order_id", "from_state", "to_state", "cause"),
+    )
 
 
 async def begin_payments(

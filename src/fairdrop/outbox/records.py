@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import msgspec
+from uuid import UUID
 
-from fairdrop.drivers.database import Queries
 from fairdrop.ids import uuid7
 
 if TYPE_CHECKING:
@@ -14,8 +13,7 @@ if TYPE_CHECKING:
 
     from fairdrop.drivers.database import Connection
 
-SQL = Queries("fairdrop.outbox", "outbox")
-_encode = msgspec.json.Encoder().encode
+_COLUMNS = ("id", "aggregatetype", "aggregateid", "type", "payload")
 
 
 class Event(NamedTuple):
@@ -27,12 +25,17 @@ class Event(NamedTuple):
 
 
 async def insert_events(connection: Connection, events: Sequence[Event]) -> None:
-    """Write the events, in their order, inside the caller's transaction (E1)."""
+    """Write the events, in their order, inside the caller's transaction (E1).
+
+    Ids of one call count up, so that events of one aggregate have ids in their order.
+    """
     if events:
-        await connection.execute(
-            SQL["insert_events"],
-            [uuid7() for _ in events],
-            [event.aggregate_id for event in events],
-            [event.kind for event in events],
-            [_encode(event.payload).decode() for event in events],
+        first = uuid7().int
+        await connection.copy_records_to_table(
+            "outbox",
+            records=[
+                (UUID(int=first + at), "order", aggregate_id, kind, payload)
+                for at, (aggregate_id, kind, payload) in enumerate(events)
+            ],
+            columns=_COLUMNS,
         )

@@ -73,6 +73,7 @@ async def rehearse(  # noqa: PLR0913 - what a rehearsal needs
     url: str,
     admin_key: str,
     watch: Watch = lambda _: None,
+    opens_in_s: float = OPENS_IN_S,
     observe_every_s: float = OBSERVE_EVERY_S,
 ) -> Rehearsed:
     """Create the sale, send the crowd, wait for the end of everything.
@@ -80,7 +81,7 @@ async def rehearse(  # noqa: PLR0913 - what a rehearsal needs
     ``url`` and ``admin_key`` are the site's; ``parts`` are only read, at the end. Raises
     ControlRefused when the sale cannot be created.
     """
-    opens_at_s = time.time() + OPENS_IN_S
+    opens_at_s = time.time() + opens_in_s
     async with Control(url, admin_key) as control, Client() as client:
         body = wanted.drop.body(opens_at_s)
         sale_id = await control.create(body)

@@ -8,7 +8,10 @@ from uuid import UUID
 import pytest
 
 from fairdrop.audit import Kind, Report, audit, figures, service
+from fairdrop.checkout import OrderState
+from fairdrop.checkout.model import late_hold
 from fairdrop.clock import now_ms
+from fairdrop.errors import StoreUnavailable
 from fairdrop.ids import new_id
 from tests.integration.audit.busy_shop import BusyShop
 from tests.integration.audit.test_audit import a_charge
@@ -235,3 +238,41 @@ async def test_a_hold_that_the_store_was_not_told_about_may_wait_for_its_sweep(
     await shop.sweep()
     assert (await report(shop)).units_sold == 11
     assert await audit(shop.parts, pause_s=0) == []
+
+
+async def test_money_that_came_late_and_bought_units_anew_is_no_difference(
+    shop: BusyShop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even while the store has yet to hear of any of it: it has both of the order's holds."""
+    order = await shop.pending(2)
+    event = shop.gateway.take_money(order.id)
+
+    async def away(*_: object) -> None:
+        raise StoreUnavailable("away")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shop.parts.inventory, "free", away)
+        patch.setattr(shop.parts.inventory, "commit", away)
+        await shop.let_deadline_pass(order.id, store=False)
+        await shop.sweep_orders()
+        await shop.deliver(event)
+        await shop.settle()
+    await shop.now(order, OrderState.CONFIRMED)
+    assert set(await shop.holds()) >= {order.id, late_hold(order.id)}
+    assert await audit(shop.parts, pause_s=0) == []
+    for hold in (order.id, late_hold(order.id)):
+        await shop.make_due_in_store(hold)
+    await shop.sweep()
+    assert not {order.id, late_hold(order.id)} & set(await shop.holds())
+    assert await audit(shop.parts, pause_s=0) == []
+
+
+async def test_a_store_that_was_rebuilt_from_the_database_agrees_with_it(shop: BusyShop) -> None:
+    before = await report(shop)
+    await shop.redis.delete(shop.key("cfg"))
+    await shop.parts.loader.keep_loaded(shop.sale)
+    assert await audit(shop.parts, pause_s=0) == []
+    after = await figures(shop.parts, shop.sale.id)
+    # Only the reservation that had no order yet is gone (H8).
+    assert (after.units_held, after.units_sold) == (before.units_held - 3, before.units_sold)
+    assert after.units_free == before.units_free + 3

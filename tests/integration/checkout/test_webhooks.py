@@ -108,7 +108,10 @@ async def test_money_of_an_intent_that_the_order_never_asked_for_counts_once(
     assert payment["intent_id"] == paid.intent_id
 
 
-@pytest.mark.parametrize("reference", ["of-another-shop", new_id()])
+UNKNOWN_ORDER = "01234567-89ab-7cde-8123-456789abcdef"
+
+
+@pytest.mark.parametrize("reference", ["of-another-shop", UNKNOWN_ORDER])
 async def test_a_webhook_of_an_order_that_never_comes_is_kept_for_ever(
     reference: str, shop: Shop
 ) -> None:

@@ -120,7 +120,7 @@ async def test_nothing_that_a_client_makes_up_becomes_a_label(client: httpx.Asyn
     for n in range(20):
         await client.get(f"/made-up-{n}")
         await client.post(f"/v1/sales/{sale['id']}/made-up-{n}")
-        await client.request(f"MADE{n}", "/v1/sales")
+        await client.request(f"MADE{n}", "/admin/v1/sales")
         await client.get(f"/v1/sales/made-up-{n}")
         await client.get(f"/admin/v1/made-up-{n}")
     text = (await client.get("/metrics")).text

@@ -144,15 +144,15 @@ async def test_part_refunds_add_up_to_what_was_paid_and_no_further(
 ) -> None:
     shop = await sell(5, prices=(1_995,))
     order = await shop.paid(1)  # 19.95 and a fee of 2.00
-    for index, amount in enumerate((1, 1_000, 700)):
+    for index, amount in enumerate((1, 731, 732)):
         answer = await refund(client, order, key=f"part-{index}", amount_minor=amount)
         assert answer.status_code == 201, answer.text
         await paid_out(shop, order)
         await shop.now(order, OrderState.PARTIALLY_REFUNDED)
-    too_much = await refund(client, order, key="too-much", amount_minor=2_195 - 1_701 + 1)
+    too_much = await refund(client, order, key="too-much", amount_minor=2_195 - 1_464 + 1)
     problem(too_much, 422, "refund_too_much")
     rest = await refund(client, order, key="rest")
-    assert rest.json()["amount_minor"] == 2_195 - 1_701
+    assert rest.json()["amount_minor"] == 2_195 - 1_464
     await paid_out(shop, order)
     await shop.now(order, OrderState.REFUNDED)
     totals: dict[str, int] = {}

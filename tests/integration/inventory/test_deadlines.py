@@ -18,6 +18,7 @@ async def test_a_reservation_ends_at_its_deadline_and_not_before(sale: DrivenSal
     assert (swept.holds, swept.units, swept.undecided, swept.more) == (1, 2, [], False)
     assert await sale.stock("seat") == VariantFigures(5, 5, 0, 0)
     assert (await sale.expire()).holds == 0
+    assert await sale.scripts.store.redis.hlen(sale.key("admhold")) == 0
     # The buyer's limit does not count what has gone back.
     assert await assert_every_unit_is_in_one_place(sale, sold={}) == {}
 

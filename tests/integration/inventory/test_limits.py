@@ -83,6 +83,33 @@ async def test_one_admission_holds_one_reservation_until_it_ends(sale: DrivenSal
     assert (await sale.reserve("a", ["seat", 1])).outcome is RESERVED
 
 
+@pytest.mark.parametrize("end", ["sweep", "release", "commit", "free"])
+async def test_the_end_of_an_earlier_hold_leaves_the_present_one_alone(
+    sale: DrivenSale, end: str
+) -> None:
+    """The buyer was inside before, with another admission, and still has a hold of that time."""
+    await sale.load({"seat": 50}, buyer_limit=50)
+    await sale.admit("a")
+    await sale.reserve("a", ["seat", 1], hold="earlier")
+    await sale.leave("a")
+    await sale.join("a")
+    sale.pass_ms(500_000)
+    await sale.tick()
+    await sale.scripts.claim(sale.ref, [("a", "second")], now_ms=sale.now_ms)
+    await sale.reserve("a", ["seat", 1], hold="present", admission="second")
+    if end == "sweep":
+        sale.pass_ms(100_000)
+        assert (await sale.expire()).holds == 1
+    elif end == "release":
+        await sale.release("earlier", "a")
+    elif end == "commit":
+        await sale.commit("earlier")
+    else:
+        await sale.free("earlier")
+    again = await sale.reserve("a", ["seat", 1], admission="second")
+    assert (again.outcome, again.hold) == (ReserveOutcome.ALREADY_RESERVED, "present")
+
+
 async def test_a_limit_changed_while_the_sale_runs_counts_at_once(sale: DrivenSale) -> None:
     await sale.load({"seat": 50}, buyer_limit=1)
     assert [await buy(sale, "a", 1), await buy(sale, "a", 1)] == [RESERVED, BUYER_LIMIT]

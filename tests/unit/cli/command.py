@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from unittest.mock import patch
 
 from typer.testing import CliRunner
 
@@ -22,7 +23,9 @@ class Ran:
 def run(*arguments: str, given: str | None = None, **variables: str | None) -> Ran:
     """``fairdrop`` with these arguments, environment variables and standard input."""
     environment = {"COLUMNS": "80", "NO_COLOR": "1", **variables}
-    result = CliRunner().invoke(app, list(arguments), input=given, env=environment)
+    # Logs are set up for a process: here that is the one that runs all tests.
+    with patch("fairdrop.logs.configure_logs"):
+        result = CliRunner().invoke(app, list(arguments), input=given, env=environment)
     if isinstance(result.exception, FairdropError):
         # As fairdrop.cli.main tells it.
         return Ran(1, result.stdout, f"{result.stderr}fairdrop: {result.exception}\n")

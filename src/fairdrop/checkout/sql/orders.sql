@@ -40,10 +40,6 @@ WHERE l.order_id = ANY($1::uuid[])
 DELETE FROM units u USING unnest($1::uuid[], $2::integer[]) AS d (variant_id, serial)
 WHERE u.variant_id = d.variant_id AND u.serial = d.serial AND u.order_id = ANY($3::uuid[]);
 
--- name: insert_transitions
-INSERT INTO order_transitions (order_id, from_state, to_state, cause)
-SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[], $4::text[]);
-
 -- name: order
 -- One order with its payment.
 SELECT o.*, s.gateway, s.epoch, s.payment_attempts, p.intent_id, p.pay_url, p.state AS payment_state,

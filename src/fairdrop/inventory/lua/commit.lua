@@ -12,24 +12,39 @@
 -- Cost: O(lines) and O(log holds) a hold.
 -- Invariant: free + held + sold = quantity.
 if redis.call('EXISTS', KEYS[1]) == 0 then return cmsgpack.pack({ 'NO_SALE' }) end
-local outcomes = {}
-for i, hold_id in ipairs(cmsgpack.unpack(ARGV[2])) do
-  local hold = redis.call('HGET', KEYS[3], hold_id)
-  if hold then
-    hold = cmsgpack.unpack(hold)
+local ids = cmsgpack.unpack(ARGV[2])
+-- Read all, then write each structure once: a command costs more than what it carries.
+local holds = #ids > 0 and redis.call('HMGET', KEYS[3], unpack(ids)) or {}
+local outcomes, seen, ended, buyers, units = {}, {}, {}, {}, {}
+for i, hold_id in ipairs(ids) do
+  if holds[i] and not seen[hold_id] then
+    seen[hold_id] = true
+    local hold = cmsgpack.unpack(holds[i])
     for _, line in ipairs(hold[5]) do
-      redis.call('HINCRBY', KEYS[2], line[1] .. ':h', -#line[2])
-      redis.call('HINCRBY', KEYS[2], line[1] .. ':s', #line[2])
+      units[line[1]] = (units[line[1]] or 0) + #line[2]
     end
-    redis.call('HDEL', KEYS[3], hold_id)
-    redis.call('ZREM', KEYS[4], hold_id)
-    if redis.call('HGET', KEYS[5], hold[1]) == hold_id then
-      -- The admission is used up: until the waiting room ends it, it reserves nothing more (W13).
-      redis.call('HSET', KEYS[5], hold[1], '')
-    end
+    ended[#ended + 1] = hold_id
+    buyers[#buyers + 1] = hold[1]
     outcomes[i] = 'COMMITTED'
   else
     outcomes[i] = 'NOTHING_HELD'
   end
+end
+if #ended > 0 then
+  for variant, count in pairs(units) do
+    redis.call('HINCRBY', KEYS[2], variant .. ':h', -count)
+    redis.call('HINCRBY', KEYS[2], variant .. ':s', count)
+  end
+  redis.call('HDEL', KEYS[3], unpack(ended))
+  redis.call('ZREM', KEYS[4], unpack(ended))
+  local used = {}
+  for k, held in ipairs(redis.call('HMGET', KEYS[5], unpack(buyers))) do
+    if held == ended[k] then
+      -- The admission is used up: until the waiting room ends it, it reserves nothing more (W13).
+      used[#used + 1] = buyers[k]
+      used[#used + 1] = ''
+    end
+  end
+  if #used > 0 then redis.call('HSET', KEYS[5], unpack(used)) end
 end
 return cmsgpack.pack({ 'OK', outcomes })

@@ -1,10 +1,3 @@
--- name: insert_entries
--- All rows of the postings of a batch in one statement; the database refuses an unbalanced one.
-INSERT INTO ledger_entries (reference, kind, account, order_id, sale_id, currency, debit_minor,
-    credit_minor)
-SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[], $4::uuid[], $5::uuid[], $6::text[],
-    $7::bigint[], $8::bigint[]);
-
 -- name: balances
 -- What each account has had, per currency.
 SELECT account, currency, sum(debit_minor)::bigint AS debits, sum(credit_minor)::bigint AS credits

@@ -13,7 +13,7 @@
 -- Cost: O(log n) a visitor.
 -- Invariant: each place given out ends exactly once, in left or in done.
 if redis.call('EXISTS', KEYS[1]) == 0 then return cmsgpack.pack({ 'NO_SALE' }) end
-local outcomes = {}
+local outcomes, gone_away, done, left = {}, {}, 0, 0
 for i, item in ipairs(cmsgpack.unpack(ARGV[2])) do
   local visitor, admission, completed = item[1], item[2], item[3]
   local gone = 0
@@ -27,13 +27,17 @@ for i, item in ipairs(cmsgpack.unpack(ARGV[2])) do
       + redis.call('ZREM', KEYS[5], visitor) + redis.call('ZREM', KEYS[6], visitor)
   end
   if gone > 0 then
-    redis.call('HDEL', KEYS[7], visitor)
-    redis.call('HDEL', KEYS[8], visitor)
-    redis.call('HDEL', KEYS[9], visitor)
-    redis.call('HINCRBY', KEYS[2], completed and 'done' or 'left', 1)
+    gone_away[#gone_away + 1] = visitor
+    if completed then done = done + 1 else left = left + 1 end
     outcomes[i] = 'LEFT'
   else
     outcomes[i] = 'NOT_THERE'
   end
+end
+if #gone_away > 0 then
+  -- Each structure is written once for the whole batch: a command costs more than what it carries.
+  for k = 7, 9 do redis.call('HDEL', KEYS[k], unpack(gone_away)) end
+  if done > 0 then redis.call('HINCRBY', KEYS[2], 'done', done) end
+  if left > 0 then redis.call('HINCRBY', KEYS[2], 'left', left) end
 end
 return cmsgpack.pack({ 'OK', outcomes })
