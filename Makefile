@@ -21,7 +21,7 @@ demo: runtime ## a whole sale in the terminal: ARGS="--buyers 20000 --units 5000
 
 test: dev ## all tests, two at a time, in random order: ARGS="-k ledger -x"
 	@.ci/chromium
-	@$(BIN)/pytest --numprocesses=2 --dist=loadgroup $(ARGS)
+	@$(BIN)/pytest --numprocesses=2 --dist=loadfile $(ARGS)
 
 check: lint types imports test ## everything that has to hold before a change lands
 

@@ -103,9 +103,12 @@ async def test_a_payment_and_the_sweep_never_both_win(
             await shop.let_deadline_pass(order.id)
             await other.sweep_orders()
 
+        first, *racing, last = group
+        await pay(first, 0)  # each order of events at least once, and then both at the same time
+        await run_out(last)
         await asyncio.gather(
-            *(pay(order, 20 * at) for at, order in enumerate(group)),
-            *(run_out(order) for order in reversed(group)),
+            *(pay(order, 20 * at) for at, order in enumerate([*racing, last])),
+            *(run_out(order) for order in reversed([first, *racing])),
         )
         await asyncio.gather(shop.settle(), other.settle(), shop.sweep(), other.sweep())
     ends = await check_nobody_won_twice(shop, orders)

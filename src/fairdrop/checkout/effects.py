@@ -76,8 +76,10 @@ class LockedOrder:
             self.received,
             row["accept_late"],
             admission_used,
+            row["looking"],
         )
 
+    @property
     def sale(self) -> SaleRef:
         """The order's sale as the store knows it."""
         return SaleRef(str(self.row["sale_id"]), self.row["epoch"])
@@ -103,6 +105,7 @@ class Batch:
         self.settled: list[tuple[int, str]] = []
         self.put_off: list[int] = []
         self.look_for_units: list[LateEvent] = []
+        self.wait_for_units: list[int] = []
         self.transitions: list[tuple[UUID, str, str, str]] = []
         self.events: list[Event] = []
         self.entries: list[ledger.Entry] = []
@@ -145,7 +148,7 @@ class Batch:
         if cause is not None and not self.step(order, cause):
             verdict = Verdict.NOTHING
         _EFFECTS[verdict](self, event, order, before)
-        if verdict is not Verdict.LOOK_FOR_UNITS:
+        if verdict not in _UNSETTLED:
             self.settled.append((event["id"], verdict))
 
     def decide_refund(self, event: asyncpg.Record, refund: asyncpg.Record | None) -> None:
@@ -230,7 +233,7 @@ def _look_for_units(
 ) -> None:
     batch.look_for_units.append(
         LateEvent(
-            event["id"], order.key, order.sale(), order.row["buyer"], event["attempts"]
+            event["id"], order.key, order.sale, order.row["buyer"], event["attempts"]
         )
     )
 
@@ -261,10 +264,18 @@ def _nothing(batch: Batch, event: asyncpg.Record, order: LockedOrder, _before: O
         batch.closed.append(order.key)
 
 
+def _wait_for_units(
+    batch: Batch, event: asyncpg.Record, _order: LockedOrder, _before: OrderState
+) -> None:
+    batch.wait_for_units.append(event["id"])
+
+
+_UNSETTLED = (Verdict.LOOK_FOR_UNITS, Verdict.WAIT_FOR_UNITS)
 _EFFECTS = {
     Verdict.CONFIRM: _confirm,
     Verdict.CONFIRM_LATE: _confirm,
     Verdict.LOOK_FOR_UNITS: _look_for_units,
+    Verdict.WAIT_FOR_UNITS: _wait_for_units,
     Verdict.RETURN_MONEY: _return_money,
     Verdict.RETURN_WRONG: _return_money,
     Verdict.COUNT_DECLINE: _count_decline,

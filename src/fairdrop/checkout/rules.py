@@ -100,6 +100,8 @@ class Facts(NamedTuple):
     accept_late: bool = True
     admission_used: bool = False
     """Whether the buyer has begun anew: another order under way has the same admission."""
+    looking: bool = False
+    """Whether somebody is looking for new units at this moment."""
 
 
 class Verdict(StrEnum):
@@ -108,6 +110,7 @@ class Verdict(StrEnum):
     CONFIRM = "confirmed"
     CONFIRM_LATE = "confirmed_late"
     LOOK_FOR_UNITS = "looks_for_units"
+    WAIT_FOR_UNITS = "waits_for_units"
     RETURN_MONEY = "money_returned"
     RETURN_WRONG = "wrong_amount_returned"
     COUNT_DECLINE = "decline_counted"
@@ -134,7 +137,7 @@ def judge_success(
     # One admission is one order (W13), also when the first one's money comes after all.
     if facts.state in SECOND_CHANCE and facts.accept_late and not facts.admission_used:
         if late_units is None:
-            return Verdict.LOOK_FOR_UNITS
+            return Verdict.WAIT_FOR_UNITS if facts.looking else Verdict.LOOK_FOR_UNITS
         if late_units:
             return Verdict.CONFIRM_LATE
     return Verdict.RETURN_MONEY
@@ -172,15 +175,14 @@ class HoldEnding(StrEnum):
     COMMIT = "commit"
 
 
-def end_hold(state: OrderState, *, sold: bool, bought_late: bool, late_hold: bool) -> HoldEnding:
-    """What the order's row says about one of its holds (H7).
+def end_hold(state: OrderState, *, sold: bool, late_hold: bool) -> HoldEnding:
+    """What the database says about one of an order's holds (H7).
 
-    An order has the hold that its buyer made, and a second one if it had given up the first when
-    its money came (``late_hold``). ``sold``: unit rows of the order are sold. ``bought_late``: those
-    of the second hold.
+    An order has the hold that its buyer made, and another one if it had given up the first when its
+    money came (``late_hold``). ``sold``: all units of this hold are sold to this order.
     """
     if sold:
-        return HoldEnding.COMMIT if bought_late is late_hold else HoldEnding.FREE
+        return HoldEnding.COMMIT
     if state in LIVE and not late_hold:
         return HoldEnding.EXTEND
     return HoldEnding.FREE

@@ -14,6 +14,7 @@ units back that nobody used.
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -22,7 +23,7 @@ import structlog
 from fairdrop import ledger
 from fairdrop.drivers.database import Queries
 from fairdrop.errors import FairdropError, Overloaded, StoreUnavailable
-from fairdrop.ids import is_uuid
+from fairdrop.ids import SaleRef, is_uuid
 from fairdrop.outbox import insert_events
 
 from . import records
@@ -47,7 +48,7 @@ BATCH = 500
 IN_FLIGHT = 2
 """Batches at once in one process: one decides or tells the store while PostgreSQL has the other."""
 LATE_LEASE_MS = 5_000
-"""How long an event whose order needs new units is left to the settler that looks for them."""
+"""How long an order that needs new units is left to the settler that looks for them."""
 LATE_ATTEMPTS = 12
 """Looks for new units while the store does not answer (about a minute); then the money goes back."""
 
@@ -226,26 +227,31 @@ class Settlement:
     async def _tell_store(self, batch: Batch) -> None:
         """After the commit: sold is sold, free is free, the place inside is free (W13)."""
         stock, line = self._inventory, self._waiting_room
+        sold: defaultdict[SaleRef, list[str]] = defaultdict(list)
+        completed: defaultdict[SaleRef, list[tuple[str, str]]] = defaultdict(list)
+        for key in batch.sold:
+            order = batch.orders[key]
+            sold[order.sale].append(str(key))
+        for key in batch.sold_late:
+            sold[batch.late[key].sale].append(late_hold(str(key)))
+        for key in batch.sold + batch.sold_late:
+            order = batch.orders[key]
+            if order.row["admission"]:
+                completed[order.sale].append((order.row["buyer"], order.row["admission"]))
 
         def calls() -> Iterator[Awaitable[object]]:
-            for key in batch.sold + batch.sold_late:
-                order = batch.orders[key]
-                hold = str(key)
-                if order.row["admission"]:
-                    yield line.complete(order.sale(), order.row["buyer"], order.row["admission"])
-                late = batch.late.get(key)
-                if late is None:
-                    yield stock.commit(order.sale(), hold)
-                else:
-                    yield stock.commit(late.sale, late_hold(hold))
-                    yield stock.free(order.sale(), hold)
+            for sale, holds in sold.items():
+                yield stock.commit_many(sale, holds)
+            for sale, admissions in completed.items():
+                yield line.complete_many(sale, admissions)
+            for key in batch.sold_late:
+                yield stock.free(batch.orders[key].sale, str(key))
             for key in batch.ended:
-                sale, hold = batch.orders[key].sale(), str(key)
-                yield stock.free(sale, hold)
+                yield stock.free(batch.orders[key].sale, str(key))
                 if key in batch.late:
-                    yield stock.free(batch.late[key].sale, late_hold(hold))
+                    yield stock.free(batch.late[key].sale, late_hold(str(key)))
             for key, lost in batch.units_lost.items():
-                yield stock.free(batch.orders[key].sale(), late_hold(str(key)), lost)
+                yield stock.free(batch.orders[key].sale, late_hold(str(key)), lost)
 
         await tell_store("settle", calls())
 
@@ -310,6 +316,8 @@ async def _write(connection: Connection, batch: Batch) -> None:
         await connection.execute(SQL["settle_inbox"], *zip(*batch.settled, strict=True))
     if batch.put_off:
         await connection.execute(SQL["put_off_inbox"], batch.put_off, "unknown_order")
-    if batch.look_for_units:
-        ids = [late.event for late in batch.look_for_units]
-        await connection.execute(SQL["put_off_late"], ids, LATE_LEASE_MS)
+    looking = batch.look_for_units
+    if looking or batch.wait_for_units:
+        events = [late.event for late in looking] + batch.wait_for_units
+        await connection.execute(SQL["put_off_late"], events, LATE_LEASE_MS)
+        await connection.execute(SQL["lease_orders"], [late.order for late in looking], LATE_LEASE_MS)

@@ -7,6 +7,7 @@ what to do with it.
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 SQL = Queries("fairdrop.checkout", "sweep")
 BATCH = 500
+_Unit = tuple[str, int]
+"""(variant, serial)"""
 
 
 class Swept(NamedTuple):
@@ -121,29 +124,63 @@ class Sweeper:
             keys = list({UUID(order) for order, _ in holds.values()})
             found = await connection.fetch(SQL["order_states"], keys)
         orders = {str(row["id"]): row for row in found}
+        units = await self._units_of(sale, undecided)
+        owners = await self._owners(units)
         return await tell_store(
             "resolve",
             (
                 call
                 for hold, (order, late) in holds.items()
-                for call in self._end_hold(sale, hold, orders[order], late_hold=late)
+                for call in self._end_hold(sale, hold, orders[order], units[hold], owners, late=late)
             ),
         )
 
-    def _end_hold(
-        self, sale: Sale, hold: str, order: asyncpg.Record, *, late_hold: bool
-    ) -> Iterator[Awaitable[object]]:
-        ending = end_hold(
-            OrderState(order["state"]),
-            sold=order["sold"],
-            bought_late=order["bought_late"],
-            late_hold=late_hold,
+    async def _units_of(self, sale: Sale, holds: Mapping[str, str]) -> dict[str, list[_Unit]]:
+        """The units of holds whose checkout has begun: starting it again changes nothing."""
+        started = await asyncio.gather(
+            *(self._inventory.start(sale.ref, hold, buyer) for hold, buyer in holds.items())
         )
-        if ending is HoldEnding.FREE:
-            yield self._inventory.free(sale.ref, hold)
-        elif ending is HoldEnding.EXTEND:
+        return {
+            hold: [(variant, serial) for variant, serials in one.lines for serial in serials]
+            for hold, one in zip(holds, started, strict=True)
+        }
+
+    async def _owners(self, units: Mapping[str, list[_Unit]]) -> dict[_Unit, tuple[str, str]]:
+        """The order and the state of each unit that an order has."""
+        wanted = [unit for units_of_hold in units.values() for unit in units_of_hold]
+        async with self._database.connection() as connection:
+            rows = await connection.fetch(
+                SQL["owners"],
+                [UUID(variant) for variant, _ in wanted],
+                [serial for _, serial in wanted],
+            )
+        return {(row["variant"], row["serial"]): (row["owner"], row["state"]) for row in rows}
+
+    def _end_hold(
+        self,
+        sale: Sale,
+        hold: str,
+        order: asyncpg.Record,
+        units: list[_Unit],
+        owners: Mapping[_Unit, tuple[str, str]],
+        *,
+        late: bool,
+    ) -> Iterator[Awaitable[object]]:
+        key = str(order["id"])
+        sold = bool(units) and all(owners.get(unit) == (key, "SOLD") for unit in units)
+        ending = end_hold(OrderState(order["state"]), sold=sold, late_hold=late)
+        if ending is HoldEnding.EXTEND:
             deadline_ms = int(order["deadline"].timestamp() * 1_000)
             yield self._inventory.extend(sale.ref, hold, deadline_ms)
+        elif ending is HoldEnding.FREE:
+            # What turned out to be another order's stays out of the pool (H8).
+            lost = [
+                part
+                for unit in units
+                if owners.get(unit, (key, ""))[0] != key
+                for part in unit
+            ]
+            yield self._inventory.free(sale.ref, hold, lost)
         else:
             yield self._inventory.commit(sale.ref, hold)
             if order["admission"]:

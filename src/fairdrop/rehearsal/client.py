@@ -115,6 +115,7 @@ class Client:
                 answer = await self._attempt(step, method, url, headers, body)
             if answer is not None:
                 return answer
+            raise_if_cancelled()
             self.repeats += 1
             await asyncio.sleep(pause_s * (0.5 + self._jitter.random()))
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
@@ -136,6 +137,17 @@ class Client:
             return None
         self.latencies_ms[step].append((time.perf_counter() - began) * 1_000)
         return Answer(response.status, raw, response.headers.get("ETag", ""))
+
+
+def raise_if_cancelled() -> None:
+    """Raise CancelledError if this task was told to end, and an error that it survived hid it.
+
+    A connection that breaks at the moment of the cancellation can do that below us; a loop that
+    goes on after errors would then never end.
+    """
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError
 
 
 def percentile(samples: list[float], share: float) -> float | None:

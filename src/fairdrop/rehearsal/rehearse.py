@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from .client import Client, percentile
+from .client import Client, percentile, raise_if_cancelled
 from .control import Control, Figures
 from .crowd import Crowd, CrowdReport
 from .drop import Drop, time_limit_s
@@ -125,6 +125,7 @@ class _Observer:
     async def run(self, every_s: float) -> None:
         while True:
             await self.look()
+            raise_if_cancelled()
             await asyncio.sleep(every_s)
 
     async def look(self) -> None:

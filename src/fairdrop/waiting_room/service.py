@@ -11,6 +11,7 @@ from .model import Left, LeaveOutcome, Line, Place, Standing, Ticked
 
 if TYPE_CHECKING:
     import asyncio
+    from collections.abc import Sequence
 
     from fairdrop.ids import SaleRef
     from fairdrop.drivers.store import Store
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 _PACKAGE = "fairdrop.waiting_room"
 TICK_LIMIT = 500
 """People moved in one run of the script: about 1 ms of the store's time (case 37)."""
+LEAVE_LIMIT = 256
+"""Admissions ended in one run of ``leave``: well under 1 ms of the store's time (case 37)."""
 
 
 class WaitingRoom:
@@ -35,8 +38,9 @@ class WaitingRoom:
         self._claim: CoalescedScript[tuple[str, str], Place] = CoalescedScript(
             SaleScript(store, _PACKAGE, "claim", Line), lambda line: line.places
         )
+        self._leave_many = SaleScript(store, _PACKAGE, "leave", Left)
         self._leave: CoalescedScript[tuple[str, str | None, bool], LeaveOutcome] = CoalescedScript(
-            SaleScript(store, _PACKAGE, "leave", Left), lambda left: left.outcomes
+            self._leave_many, lambda left: left.outcomes
         )
 
     def join(self, sale: SaleRef, visitor: str) -> asyncio.Future[Standing]:
@@ -58,6 +62,14 @@ class WaitingRoom:
     def complete(self, sale: SaleRef, visitor: str, admission: str) -> asyncio.Future[LeaveOutcome]:
         """End the admission whose order is confirmed: the token is dead at once (W13)."""
         return self._leave.submit(sale, (visitor, admission, True))
+
+    async def complete_many(
+        self, sale: SaleRef, admissions: Sequence[tuple[str, str]]
+    ) -> None:
+        """The same for a caller that has many (visitor, admission), without a future each."""
+        for at in range(0, len(admissions), LEAVE_LIMIT):
+            batch = [(*admission, True) for admission in admissions[at : at + LEAVE_LIMIT]]
+            await self._leave_many(sale, batch)
 
     async def tick(self, sale: SaleRef, *, now_ms: int = 0) -> Ticked:
         """One bounded step of the line; safe to run in any number of places at once (W8)."""

@@ -19,7 +19,8 @@ def store_not_told(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Iterator[None
         raise StoreUnavailable("the process is dead")
 
     with monkeypatch.context() as patch:
-        for name in ("free", "commit"):
+        for name in ("free", "commit", "commit_many"):
             patch.setattr(shop.parts.inventory, name, away)
-        patch.setattr(shop.parts.waiting_room, "complete", away)
+        for name in ("complete", "complete_many"):
+            patch.setattr(shop.parts.waiting_room, name, away)
         yield

@@ -113,6 +113,23 @@ async def test_taking_for_a_late_payment_is_idempotent_by_its_order(sale: Driven
     assert (await sale.expire()).undecided == [("order", "a")]
 
 
+async def test_taking_again_for_a_late_payment_renews_the_time_to_confirm_it(
+    sale: DrivenSale,
+) -> None:
+    """A second settler, after the first one died: the sweep leaves the units alone meanwhile."""
+    await sale.load({"seat": 5})
+    await sale.take_late("a", "order", ["seat", 1])
+    sale.pass_ms(599_999)
+    again = await sale.take_late("a", "order", ["seat", 1])
+    assert (again.outcome, again.deadline_ms) == ("REPLAYED", sale.now_ms + 600_000)
+    sale.pass_ms(599_999)
+    assert (await sale.expire()).undecided == []
+    sale.pass_ms(1)
+    assert (await sale.expire()).undecided == [("order", "a")]
+    assert await sale.commit("order") == "COMMITTED"
+    assert await sale.stock("seat") == VariantFigures(5, 4, 0, 1)
+
+
 async def test_taking_for_a_late_payment_works_after_the_sale_has_closed(sale: DrivenSale) -> None:
     await sale.load({"seat": 1})
     await sale.load(mode="closed")

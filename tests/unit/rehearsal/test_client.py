@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import pytest
 from aiohttp import web
@@ -93,6 +93,26 @@ async def test_a_problem_that_is_no_json_has_no_code() -> None:
 
     async with serving(handler) as url, Client() as client:
         assert (await client.call("claim", "POST", url)).code == ""
+
+
+async def test_a_cancellation_that_a_broken_connection_hides_still_ends_the_call(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    begun = asyncio.Event()
+
+    async def attempt(*_: object) -> None:
+        begun.set()
+        with suppress(asyncio.CancelledError):
+            await asyncio.get_running_loop().create_future()
+
+    async with Client() as client:
+        monkeypatch.setattr(client, "_attempt", attempt)
+        asking = asyncio.create_task(client.call("join", "POST", URL("http://localhost/")))
+        await begun.wait()
+        asking.cancel()
+        async with asyncio.timeout(5):
+            await asyncio.wait([asking])
+        assert asking.cancelled()
 
 
 async def test_no_more_requests_are_under_way_than_there_are_connections() -> None:

@@ -40,6 +40,7 @@ WHERE o.id = ANY($1::uuid[]) AND EXISTS (SELECT FROM orders n
 -- Locked in id order: two settlers, a sweep and a cancel never wait for each other in a circle.
 SELECT o.id, o.sale_id, o.buyer, o.admission, o.state, o.currency, o.subtotal_minor, o.fee_minor,
     o.total_minor, o.refunded_minor, o.declines, s.payment_attempts, s.accept_late, s.epoch,
+    COALESCE(o.late_until > now(), false) AS looking,
     COALESCE(p.received_minor, 0) AS received_minor, p.state AS payment_state
 FROM orders o JOIN sales s ON s.id = o.sale_id LEFT JOIN payments p ON p.order_id = o.id
 WHERE o.id = ANY($1::uuid[]) ORDER BY o.id FOR UPDATE OF o;
@@ -116,3 +117,7 @@ WHERE id = ANY($1::bigint[]) AND due_at IS NOT NULL;
 UPDATE webhook_inbox SET attempts = attempts + 1, outcome = 'looks_for_units',
     due_at = now() + $2 * interval '1 millisecond'
 WHERE id = ANY($1::bigint[]);
+
+-- name: lease_orders
+-- Nobody else looks for units for these orders meanwhile: nothing is taken twice for one order.
+UPDATE orders SET late_until = now() + $2 * interval '1 millisecond' WHERE id = ANY($1::uuid[]);

@@ -20,15 +20,14 @@ ON CONFLICT DO NOTHING
 RETURNING id;
 
 -- name: order_states
--- What the rows say about holds. Whether the units are sold is read from the units: an order whose
--- money is on its way back has them still if it was confirmed before, and never had them if not.
-SELECT o.id, o.state, o.buyer, o.admission, o.deadline,
-    EXISTS (SELECT FROM order_lines l, unnest(l.serials) AS s (serial), units u
-        WHERE l.order_id = o.id AND u.variant_id = l.variant_id AND u.serial = s.serial
-            AND u.order_id = o.id AND u.state = 'SOLD') AS sold,
-    EXISTS (SELECT FROM order_transitions t
-        WHERE t.order_id = o.id AND t.cause = 'paid_late') AS bought_late
-FROM orders o WHERE o.id = ANY($1::uuid[]);
+SELECT id, state, buyer, admission, deadline FROM orders WHERE id = ANY($1::uuid[]);
+
+-- name: owners
+-- Whose the units are that holds have: what is sold is read from the units, whatever became of the
+-- order's money since.
+SELECT u.variant_id::text AS variant, u.serial, u.order_id::text AS owner, u.state
+FROM unnest($1::uuid[], $2::integer[]) AS h (variant_id, serial)
+    JOIN units u ON u.variant_id = h.variant_id AND u.serial = h.serial;
 
 -- name: payments_due
 -- Payments to ask the gateway about. Each is put off while somebody asks, twice as long each time.

@@ -12,25 +12,26 @@
 -- Cost: O(lines) and O(log holds) a hold.
 -- Invariant: free + held + sold = quantity.
 if redis.call('EXISTS', KEYS[1]) == 0 then return cmsgpack.pack({ 'NO_SALE' }) end
-local ids = cmsgpack.unpack(ARGV[2])
--- Read all, then write each structure once: a command costs more than what it carries.
-local holds = #ids > 0 and redis.call('HMGET', KEYS[3], unpack(ids)) or {}
-local outcomes, seen, ended, buyers, units = {}, {}, {}, {}, {}
-for i, hold_id in ipairs(ids) do
-  if holds[i] and not seen[hold_id] then
-    seen[hold_id] = true
-    local hold = cmsgpack.unpack(holds[i])
-    for _, line in ipairs(hold[5]) do
-      units[line[1]] = (units[line[1]] or 0) + #line[2]
+
+-- Reads all, then writes each structure once: a command costs more than what it carries.
+local function commit(ids, outcomes)
+  local ended, buyers, units, seen = {}, {}, {}, {}
+  for i, packed in ipairs(redis.call('HMGET', KEYS[3], unpack(ids))) do
+    local hold_id = ids[i]
+    if packed and not seen[hold_id] then
+      local hold = cmsgpack.unpack(packed)
+      seen[hold_id] = true
+      for _, line in ipairs(hold[5]) do
+        units[line[1]] = (units[line[1]] or 0) + #line[2]
+      end
+      ended[#ended + 1] = hold_id
+      buyers[#buyers + 1] = hold[1]
+      outcomes[#outcomes + 1] = 'COMMITTED'
+    else
+      outcomes[#outcomes + 1] = 'NOTHING_HELD'
     end
-    ended[#ended + 1] = hold_id
-    buyers[#buyers + 1] = hold[1]
-    outcomes[i] = 'COMMITTED'
-  else
-    outcomes[i] = 'NOTHING_HELD'
   end
-end
-if #ended > 0 then
+  if #ended == 0 then return end
   for variant, count in pairs(units) do
     redis.call('HINCRBY', KEYS[2], variant .. ':h', -count)
     redis.call('HINCRBY', KEYS[2], variant .. ':s', count)
@@ -46,5 +47,10 @@ if #ended > 0 then
     end
   end
   if #used > 0 then redis.call('HSET', KEYS[5], unpack(used)) end
+end
+
+local ids, outcomes = cmsgpack.unpack(ARGV[2]), {}
+for from = 1, #ids, 1000 do  -- Lua passes a few thousand arguments at most
+  commit({ unpack(ids, from, math.min(from + 999, #ids)) }, outcomes)
 end
 return cmsgpack.pack({ 'OK', outcomes })

@@ -5,7 +5,7 @@
 --   an item is [buyer, admission or nil, hold id, idempotency key, fingerprint, [variant, quantity, ...]]
 --   without an admission it is the shop itself that takes, for a buyer whose late payment is in
 --   (O7): no admission, no limit and no idempotency key is asked, the hold id makes it idempotent,
---   and the hold is in the checkout phase from the start
+--   and the hold is in the checkout phase from the start; asking again renews its deadline
 -- REPLY: msgpack [status, outcomes]; an outcome is [code, hold id, deadline_ms, lines, detail]
 --   lines are [[variant, [serial, ...]], ...]
 -- Status:
@@ -178,7 +178,15 @@ end
 
 local function late(buyer, hold_id, lines)
   local hold = hold_of(hold_id)
-  if hold then return { 'REPLAYED', hold_id, hold[3], hold[5] } end
+  if hold then
+    -- Whoever asks again is about to confirm it: the sweep must not look at it in the meantime.
+    if now + hold_ttl > hold[3] then
+      hold[3] = now + hold_ttl
+      redis.call('HSET', KEYS[4], hold_id, cmsgpack.pack(hold))
+      redis.call('ZADD', KEYS[5], hold[3], hold_id)
+    end
+    return { 'REPLAYED', hold_id, hold[3], hold[5] }
+  end
   return decide(buyer, false, hold_id, lines)
 end
 

@@ -36,7 +36,9 @@ for i, item in ipairs(cmsgpack.unpack(ARGV[2])) do
 end
 if #gone_away > 0 then
   -- Each structure is written once for the whole batch: a command costs more than what it carries.
-  for k = 7, 9 do redis.call('HDEL', KEYS[k], unpack(gone_away)) end
+  redis.call('HDEL', KEYS[7], unpack(gone_away))
+  redis.call('HDEL', KEYS[8], unpack(gone_away))
+  redis.call('HDEL', KEYS[9], unpack(gone_away))
   if done > 0 then redis.call('HINCRBY', KEYS[2], 'done', done) end
   if left > 0 then redis.call('HINCRBY', KEYS[2], 'left', left) end
 end

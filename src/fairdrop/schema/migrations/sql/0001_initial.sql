@@ -82,6 +82,8 @@ CREATE TABLE orders (
     name           text,
     deadline       timestamptz NOT NULL,
     declines       integer NOT NULL DEFAULT 0,
+    -- Until then, one settler looks for new units because the money came late (O7); others wait.
+    late_until     timestamptz,
     created_at     timestamptz NOT NULL DEFAULT now(),
     updated_at     timestamptz NOT NULL DEFAULT now()
 );
