@@ -27,14 +27,13 @@ import msgspec
 import uvloop
 
 sys.path.insert(0, str(Path(__file__).parent))
-from load import Measured, closed_loop, http, paced
-
 from fairdrop.app import open_parts
 from fairdrop.catalog import NewSale, NewVariant
 from fairdrop.embedded import EmbeddedServices, free_port, listening, remove_data
 from fairdrop.schema.migrate import migrate
 from fairdrop.settings import SECRETS, Settings
 from fairdrop.waiting_room import new_signing_key
+from load import Measured, closed_loop, http, paced
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -64,7 +63,9 @@ async def server(settings: Settings) -> AsyncIterator[int]:
     path = [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, path))}
     for name, value in settings.model_dump(exclude_none=True).items():
-        env[f"FAIRDROP_{name.upper()}"] = str(value.get_secret_value() if name in SECRETS else value)
+        env[f"FAIRDROP_{name.upper()}"] = str(
+            value.get_secret_value() if name in SECRETS else value
+        )
     process = subprocess.Popen(
         [
             *(["taskset", "-c", str(cores[0])] if pinned else []),
@@ -175,9 +176,7 @@ class Requests:
         return http(method, path, {"authorization": f"Bearer {token}"})
 
     async def _run(self, requests: list[bytes]) -> Measured:
-        return await closed_loop(
-            self._port, requests, connections=CONNECTIONS, keep_bodies=True
-        )
+        return await closed_loop(self._port, requests, connections=CONNECTIONS, keep_bodies=True)
 
 
 def _unpadded(text: str) -> bytes:
@@ -259,9 +258,7 @@ async def _measure_all(parts: Parts, port: int, rounds: int, size: int) -> dict[
         "join_to_empty_ratio": round(middle["join"] / middle["empty"], 3),
         "status_to_empty_ratio": round(middle["status"] / middle["empty"], 3),
         "reserve_to_empty_ratio": round(middle["reserve"] / middle["empty"], 3),
-        "reserve_to_uncoalesced_ratio": round(
-            middle["reserve"] / middle["reserve_uncoalesced"], 3
-        ),
+        "reserve_to_uncoalesced_ratio": round(middle["reserve"] / middle["reserve_uncoalesced"], 3),
         "join_to_uncoalesced_ratio": round(middle["join"] / middle["reserve_uncoalesced"], 3),
         **latencies,
     }

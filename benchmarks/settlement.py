@@ -30,14 +30,13 @@ import asyncpg
 import uvloop
 
 sys.path.insert(0, str(Path(__file__).parent))
-from settlement_baselines import HOT_ROW_TABLE, HotRow, Single
-from settlement_orders import Orders
-
 from fairdrop.app import Parts, open_parts
 from fairdrop.embedded import Durability, EmbeddedServices, remove_data
 from fairdrop.schema.migrate import migrate
 from fairdrop.settings import Settings
 from fairdrop.waiting_room import new_signing_key
+from settlement_baselines import HOT_ROW_TABLE, HotRow, Single
+from settlement_orders import Orders
 
 GOALS = {"coalesced_to_single_ratio": 10.0, "coalesced_to_hot_row_ratio": 15.0}
 CONNECTIONS = (1, 2, 4, 8)

@@ -94,7 +94,8 @@ class Orders:
 
     async def fill(self, count: int, chance: random.Random) -> None:
         """``count`` orders in payment, their units held in a fresh epoch of the store, and their
-        webhooks stored in random order: due now."""
+        webhooks stored in random order: due now.
+        """
         async with self.parts.database.connection() as connection:
             rows = await connection.fetch(
                 _FILL,

@@ -18,9 +18,7 @@ def configure_logs(level: str) -> None:
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.StackInfoRenderer(),
             *([] if interactive else [structlog.processors.format_exc_info]),
-            structlog.dev.ConsoleRenderer()
-            if interactive
-            else structlog.processors.JSONRenderer(),
+            structlog.dev.ConsoleRenderer() if interactive else structlog.processors.JSONRenderer(),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(
             logging.getLevelNamesMapping()[level.upper()]

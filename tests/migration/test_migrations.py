@@ -55,9 +55,7 @@ async def catalog(url: str) -> dict[str, list[Any]]:
         await connection.close()
 
 
-OURS = (
-    "n.nspname = 'public' AND c.relname NOT LIKE 'alembic%'"
-)
+OURS = "n.nspname = 'public' AND c.relname NOT LIKE 'alembic%'"
 CATALOGUES = {
     "tables": f"""
         SELECT c.relname, c.relkind::text, c.relpersistence::text, c.reloptions,

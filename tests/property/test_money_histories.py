@@ -141,10 +141,7 @@ class History:
             await self.shop.settle()
         else:  # the process dies right after the commit
             await self.shop.parts.settlement._commit("take_due", BATCH)
-            await self.shop.execute(
-                "UPDATE webhook_inbox SET due_at = now() WHERE due_at IS NOT NULL AND gateway = $1",
-                self.shop.gateway.name,
-            )
+            await self.shop.make_inbox_due()
         self.world.settle(store_hears=store_hears)
 
     async def sweep(self, *, store_hears: bool) -> None:

@@ -161,7 +161,7 @@ async def orders_of_holds(connection: Connection, orders: Sequence[str]) -> dict
     for start in range(0, len(orders), PAGE):
         page = [UUID(order) for order in orders[start : start + PAGE]]
         for row in await connection.fetch(STOCK["orders_of_holds"], page, timeout=TIMEOUT_S):
-            found[str(row["id"])] = OrderOfHold(row["state"], row["bought_late"])
+            found[str(row["id"])] = OrderOfHold(row["state"])
     return found
 
 

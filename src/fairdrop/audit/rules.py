@@ -38,10 +38,9 @@ class Hold(NamedTuple):
 
 
 class OrderOfHold(NamedTuple):
-    """What a hold's order says; ``bought_late``: with the units of its late hold."""
+    """What a hold's order says."""
 
     state: str
-    bought_late: bool
 
 
 class StoredStock(NamedTuple):
@@ -200,12 +199,10 @@ def check_hold(
     sold = units.get("SOLD", set())
     ending = HoldEnding.FREE
     if order is not None:
-        state = OrderState(order.state)
-        ending = end_hold(
-            state, sold=bool(sold), bought_late=order.bought_late, late_hold=hold.is_late
-        )
-    if ending is not HoldEnding.FREE:
-        rows = sold if ending is HoldEnding.COMMIT else units.get("HELD", set())
+        all_sold = bool(hold.units) and hold.units <= sold
+        ending = end_hold(OrderState(order.state), sold=all_sold, late_hold=hold.is_late)
+    if ending is HoldEnding.EXTEND:
+        rows = units.get("HELD", set())
         if rows != hold.units:
             expected = f"the units of the order: {_units(rows)}"
             yield Difference(Kind.HOLD_DIFFERS, subject, expected, _units(hold.units))

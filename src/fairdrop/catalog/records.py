@@ -73,9 +73,7 @@ async def insert_sale(connection: Connection, sale_id: str, new: NewSale) -> Non
     )
 
 
-async def sales_with_variants(
-    connection: Connection, rows: Sequence[asyncpg.Record]
-) -> list[Sale]:
+async def sales_with_variants(connection: Connection, rows: Sequence[asyncpg.Record]) -> list[Sale]:
     """The sales of the rows, each with its variants in order."""
     variants: dict[UUID, list[Variant]] = {row["id"]: [] for row in rows}
     for row in await connection.fetch(SQL["variants_of"], list(variants)):

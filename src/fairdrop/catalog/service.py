@@ -179,9 +179,7 @@ class Catalog:
     ) -> None:
         """Record that the store has taken these serials out of sale."""
         async with self._database.transaction() as connection:
-            await connection.execute(
-                SQL["retire_stock"], UUID(sale_id), UUID(variant_id), serials
-            )
+            await connection.execute(SQL["retire_stock"], UUID(sale_id), UUID(variant_id), serials)
             await _audit(
                 connection,
                 actor,

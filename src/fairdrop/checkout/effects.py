@@ -218,7 +218,9 @@ def _return_money(
     row, key = order.row, order.key
     refund_id, amount, currency = uuid7(), event["amount_minor"], event["currency"]
     _receive(batch, event, order)
-    reason = "late" if (amount, currency) == (row["total_minor"], row["currency"]) else "wrong_amount"
+    reason = (
+        "late" if (amount, currency) == (row["total_minor"], row["currency"]) else "wrong_amount"
+    )
     batch.refunds.append(
         (refund_id, key, event["gateway"], event["intent_id"], amount, currency, reason)
     )
@@ -232,9 +234,7 @@ def _look_for_units(
     batch: Batch, event: asyncpg.Record, order: LockedOrder, _before: OrderState
 ) -> None:
     batch.look_for_units.append(
-        LateEvent(
-            event["id"], order.key, order.sale, order.row["buyer"], event["attempts"]
-        )
+        LateEvent(event["id"], order.key, order.sale, order.row["buyer"], event["attempts"])
     )
 
 

@@ -147,9 +147,7 @@ async def _orders_of(
         holds.append(
             HoldLoad(str(row["id"]), row["buyer"], row["admission"] or False, deadline_ms, lines)
         )
-    bought = {
-        row["buyer"]: row["units"] for row in await connection.fetch(SQL["bought_of"], key)
-    }
+    bought = {row["buyer"]: row["units"] for row in await connection.fetch(SQL["bought_of"], key)}
     return holds, sold, bought
 
 

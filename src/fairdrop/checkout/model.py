@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime  # noqa: TC003 - msgspec reads the annotations at run time
+from datetime import datetime
 from enum import StrEnum
 
 import msgspec
 
-from .rules import OrderState  # noqa: TC001 - msgspec reads the annotations at run time
+from .rules import OrderState
 
 
 class OrderLine(msgspec.Struct, frozen=True):

@@ -169,9 +169,7 @@ async def begin_payments(
     return [opened.pop(item, None) for item in items]
 
 
-async def payments_opened(
-    database: Database, opened: Sequence[tuple[str, str, str]]
-) -> list[None]:
+async def payments_opened(database: Database, opened: Sequence[tuple[str, str, str]]) -> list[None]:
     """Record the intents that the gateway has made: (order, intent, page)."""
     async with database.connection() as connection:
         orders, intents, urls = zip(*sorted(opened), strict=True)

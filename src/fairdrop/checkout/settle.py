@@ -56,9 +56,7 @@ LATE_ATTEMPTS = 12
 class Settlement:
     """Settles stored events; any number of processes may do so side by side."""
 
-    def __init__(
-        self, database: Database, inventory: Inventory, waiting_room: WaitingRoom
-    ) -> None:
+    def __init__(self, database: Database, inventory: Inventory, waiting_room: WaitingRoom) -> None:
         """Take the database, and the store's two services that are told afterwards."""
         self._database = database
         self._inventory = inventory
@@ -80,9 +78,7 @@ class Settlement:
         first = await self.settle(limit)
         if first < limit:
             return first
-        return first + sum(
-            await asyncio.gather(*(one_after_the_other() for _ in range(IN_FLIGHT)))
-        )
+        return first + sum(await asyncio.gather(*(one_after_the_other() for _ in range(IN_FLIGHT))))
 
     async def settle(self, limit: int = BATCH) -> int:
         """Settle one batch of due events; returns how many there were. One commit.
@@ -150,9 +146,7 @@ class Settlement:
             return
         await self._tell_store(batch)
 
-    async def _take_late_units(
-        self, waiting: Mapping[UUID, LateEvent]
-    ) -> dict[UUID, LateUnits]:
+    async def _take_late_units(self, waiting: Mapping[UUID, LateEvent]) -> dict[UUID, LateUnits]:
         """Set new units aside, for the oldest payment first.
 
         An order is left out while nobody knows whether there are any for it.
@@ -161,7 +155,9 @@ class Settlement:
             used = await connection.fetch(SQL["admissions_used"], list(waiting))
             again = {row["id"] for row in used}
             rows = await connection.fetch(SQL["late_orders"], list(waiting), list(again))
-        wanted = {row["id"]: dict(zip(row["variants"], row["quantities"], strict=True)) for row in rows}
+        wanted = {
+            row["id"]: dict(zip(row["variants"], row["quantities"], strict=True)) for row in rows
+        }
         late = {key: LateUnits(waiting[key].sale, []) for key in again}
 
         async def take(event: LateEvent) -> None:
@@ -256,9 +252,7 @@ class Settlement:
         await tell_store("settle", calls())
 
 
-async def _decide(
-    connection: Connection, batch: Batch, events: Sequence[asyncpg.Record]
-) -> None:
+async def _decide(connection: Connection, batch: Batch, events: Sequence[asyncpg.Record]) -> None:
     refunds = []
     for event in events:
         order = batch.orders.get(event["order_id"])
@@ -320,4 +314,6 @@ async def _write(connection: Connection, batch: Batch) -> None:
     if looking or batch.wait_for_units:
         events = [late.event for late in looking] + batch.wait_for_units
         await connection.execute(SQL["put_off_late"], events, LATE_LEASE_MS)
-        await connection.execute(SQL["lease_orders"], [late.order for late in looking], LATE_LEASE_MS)
+        await connection.execute(
+            SQL["lease_orders"], [late.order for late in looking], LATE_LEASE_MS
+        )

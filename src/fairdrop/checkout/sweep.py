@@ -131,7 +131,9 @@ class Sweeper:
             (
                 call
                 for hold, (order, late) in holds.items()
-                for call in self._end_hold(sale, hold, orders[order], units[hold], owners, late=late)
+                for call in self._end_hold(
+                    sale, hold, orders[order], units[hold], owners, late=late
+                )
             ),
         )
 
@@ -175,10 +177,7 @@ class Sweeper:
         elif ending is HoldEnding.FREE:
             # What turned out to be another order's stays out of the pool (H8).
             lost = [
-                part
-                for unit in units
-                if owners.get(unit, (key, ""))[0] != key
-                for part in unit
+                part for unit in units if owners.get(unit, (key, ""))[0] != key for part in unit
             ]
             yield self._inventory.free(sale.ref, hold, lost)
         else:

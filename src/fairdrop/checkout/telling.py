@@ -41,7 +41,5 @@ async def tell_store(step: str, calls: Iterable[Awaitable[object]]) -> int:
         else:
             raise answer
     if failed is not None:
-        _log.warning(
-            "store_not_told", step=step, calls=len(answers) - told, error=str(failed)
-        )
+        _log.warning("store_not_told", step=step, calls=len(answers) - told, error=str(failed))
     return told

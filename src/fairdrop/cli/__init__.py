@@ -29,7 +29,7 @@ app = typer.Typer(
 )
 
 
-def _version(wanted: bool) -> None:  # noqa: FBT001 - a flag's callback
+def _version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"fairdrop {__version__}")
         raise typer.Exit
@@ -37,7 +37,7 @@ def _version(wanted: bool) -> None:  # noqa: FBT001 - a flag's callback
 
 @app.callback()
 def _root(
-    version: Annotated[  # noqa: ARG001 - acted on by the callback
+    version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
@@ -45,7 +45,7 @@ def _root(
 
 
 @app.command()
-def demo(  # noqa: PLR0917 - options are arguments
+def demo(
     buyers: Annotated[int, typer.Option(min=1, max=1_000_000, help="Simulated buyers.")] = 2_000,
     units: Annotated[int, typer.Option(min=1, max=1_000_000, help="Units for sale.")] = 200,
     rate: Annotated[
@@ -77,9 +77,9 @@ def demo(  # noqa: PLR0917 - options are arguments
     """
     if report is not None and not report.absolute().parent.is_dir():
         raise typer.BadParameter(f"{report.parent} is no directory", param_hint="--report")
-    from fairdrop.logs import configure_logs  # noqa: PLC0415
+    from fairdrop.logs import configure_logs
 
-    from .demo import Options, draw_seed, run_demo  # noqa: PLC0415
+    from .demo import Options, draw_seed, run_demo
 
     configure_logs("warning")
     options = Options(
@@ -107,7 +107,7 @@ def up(
     workers: Annotated[int | None, typer.Option(help="Web worker processes [default: 1]")] = None,
 ) -> None:
     """Run everything on this machine: store, database, gateway, web, worker."""
-    from .up import run_up  # noqa: PLC0415 - commands load what they need
+    from .up import run_up
 
     _run(run_up(_settings(data_dir=data_dir, port=port, web_workers=workers)))
 
@@ -118,7 +118,7 @@ def web(
     workers: Annotated[int | None, typer.Option(help="Worker processes [default: 1]")] = None,
 ) -> None:
     """Run web workers only; store, database and secrets come from the settings."""
-    from .web import run_web  # noqa: PLC0415
+    from .web import run_web
 
     run_web(_settings(port=port, web_workers=workers))
 
@@ -126,7 +126,7 @@ def web(
 @app.command()
 def worker() -> None:
     """Run one background worker only; any number may run side by side."""
-    from .worker import run_worker  # noqa: PLC0415
+    from .worker import run_worker
 
     _run(run_worker(_settings()))
 
@@ -137,8 +137,8 @@ app.command()(config)
 
 
 def _settings(**given: Any) -> Any:
-    from fairdrop.logs import configure_logs  # noqa: PLC0415
-    from fairdrop.settings import Settings  # noqa: PLC0415
+    from fairdrop.logs import configure_logs
+    from fairdrop.settings import Settings
 
     settings = Settings(**{name: value for name, value in given.items() if value is not None})
     configure_logs(settings.log_level)
@@ -146,7 +146,7 @@ def _settings(**given: Any) -> Any:
 
 
 def _run(main: Coroutine[Any, Any, T]) -> T:
-    import uvloop  # noqa: PLC0415
+    import uvloop
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(main)

@@ -19,10 +19,10 @@ REQUESTS_AT_ONCE = 8_192
 
 def run_web(settings: Settings) -> None:
     """Serve until a signal. Raises ConfigurationError when a setting is missing."""
-    from granian import Granian  # noqa: PLC0415 - not needed by the other commands
-    from granian.constants import Interfaces, Loops  # noqa: PLC0415
-    from granian.http import HTTP1Settings  # noqa: PLC0415
-    from granian.log import LogLevels  # noqa: PLC0415
+    from granian import Granian
+    from granian.constants import Interfaces, Loops
+    from granian.http import HTTP1Settings
+    from granian.log import LogLevels
 
     check_settings(settings)
     if os.environ.get("FAIRDROP_PARENT_DEATH") == "1":

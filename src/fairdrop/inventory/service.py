@@ -5,12 +5,11 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
-
 from fairdrop.drivers.sale_scripts import CoalescedScript, SaleScript
 
 from .model import (
-    Committed,
     CommitOutcome,
+    Committed,
     Expired,
     Extended,
     ExtendOutcome,
@@ -32,8 +31,8 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Mapping, Sequence
 
-    from fairdrop.ids import SaleRef
     from fairdrop.drivers.store import Store
+    from fairdrop.ids import SaleRef
 
 _PACKAGE = "fairdrop.inventory"
 SWEEP_LIMIT = 200

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
-
 from uuid import UUID
 
 from fairdrop.ids import uuid7

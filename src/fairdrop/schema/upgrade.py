@@ -21,9 +21,7 @@ async def upgrade(database_url: str, revision: str) -> None:
     async def connect() -> asyncpg.Connection[asyncpg.Record]:
         return await asyncpg.connect(database_url)
 
-    engine = create_async_engine(
-        "postgresql+asyncpg://", async_creator=connect, poolclass=NullPool
-    )
+    engine = create_async_engine("postgresql+asyncpg://", async_creator=connect, poolclass=NullPool)
     try:
         async with engine.begin() as connection:
             await connection.execute(text(f"SELECT pg_advisory_xact_lock({_LOCK})"))

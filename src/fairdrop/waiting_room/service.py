@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from fairdrop.drivers.sale_scripts import CoalescedScript, SaleScript
 from fairdrop.ids import new_secret_id
 
-from .model import Left, LeaveOutcome, Line, Place, Standing, Ticked
+from .model import LeaveOutcome, Left, Line, Place, Standing, Ticked
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Sequence
 
-    from fairdrop.ids import SaleRef
     from fairdrop.drivers.store import Store
+    from fairdrop.ids import SaleRef
 
 _PACKAGE = "fairdrop.waiting_room"
 TICK_LIMIT = 500
@@ -63,9 +63,7 @@ class WaitingRoom:
         """End the admission whose order is confirmed: the token is dead at once (W13)."""
         return self._leave.submit(sale, (visitor, admission, True))
 
-    async def complete_many(
-        self, sale: SaleRef, admissions: Sequence[tuple[str, str]]
-    ) -> None:
+    async def complete_many(self, sale: SaleRef, admissions: Sequence[tuple[str, str]]) -> None:
         """The same for a caller that has many (visitor, admission), without a future each."""
         for at in range(0, len(admissions), LEAVE_LIMIT):
             batch = [(*admission, True) for admission in admissions[at : at + LEAVE_LIMIT]]

@@ -32,7 +32,7 @@ def rfc3339(moment: datetime) -> str:
     return moment.isoformat().replace("+00:00", "Z")
 
 
-class Problem(Exception):  # noqa: N818 - an answer (RFC 9457), not an error of ours
+class Problem(Exception):
     """An answer that says what is wrong and what to do; raised anywhere below an endpoint."""
 
     def __init__(

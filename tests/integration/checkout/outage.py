@@ -42,10 +42,9 @@ class Frail:
 
     async def until_ready(self, name: str, restarts: int) -> None:
         async with asyncio.timeout(60):
-            while (
-                self.services.supervisor.restarts(name) < restarts
-                or not self.services.supervisor.is_ready(name)
-            ):
+            while self.services.supervisor.restarts(
+                name
+            ) < restarts or not self.services.supervisor.is_ready(name):
                 await asyncio.sleep(0.01)
 
 
@@ -53,9 +52,7 @@ class Frail:
 async def frail_shop(tmp_path: Path, *stock: int, **settings: object) -> AsyncIterator[Frail]:
     """A sale on services of its own."""
     gateway = ScriptedGateway()
-    async with EmbeddedServices(
-        tmp_path / "data", durability=Durability.PROCESS_DEATH
-    ) as services:
+    async with EmbeddedServices(tmp_path / "data", durability=Durability.PROCESS_DEATH) as services:
         await migrate(services.database_url)
         async with shop_parts(
             services.store_url, services.database_url, gateway, **settings

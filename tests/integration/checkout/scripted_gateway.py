@@ -202,7 +202,7 @@ class ScriptedGateway:
         return new
 
 
-def event_of(  # noqa: PLR0913 - what an event has
+def event_of(
     intent: Intent,
     kind: EventKind,
     *,

@@ -40,7 +40,9 @@ Entry = tuple[str, str, str, int, int]
 
 def as_superuser(database_url: str) -> str:
     """The address of the same server for its superuser, as the embedded cluster has it."""
-    return database_url.replace("postgresql://fairdrop@/fairdrop?", "postgresql://postgres@/postgres?")
+    return database_url.replace(
+        "postgresql://fairdrop@/fairdrop?", "postgresql://postgres@/postgres?"
+    )
 
 
 async def new_database(database_url: str, name: str) -> str:
@@ -198,11 +200,15 @@ class Shop:
         await self.sweep_orders()
         await self.parts.sweeper.sweep_store(self.sale)
 
-    async def make_inbox_due(self, order: Order) -> None:
-        """However long the order's events were put off."""
+    async def make_inbox_due(self) -> None:
+        """However long this sale's events were put off, and orders left to somebody who died."""
         await self.execute(
-            "UPDATE webhook_inbox SET due_at = now() WHERE order_id = $1 AND due_at IS NOT NULL",
-            UUID(order.id),
+            "UPDATE webhook_inbox SET due_at = now() WHERE due_at IS NOT NULL AND gateway = $1",
+            self.gateway.name,
+        )
+        await self.execute(
+            "UPDATE orders SET late_until = NULL WHERE sale_id = $1 AND late_until IS NOT NULL",
+            UUID(self.sale.id),
         )
 
     async def check_payments_now(self) -> None:
@@ -352,9 +358,7 @@ async def open_sale(
     return sale
 
 
-async def new_shop(
-    parts: Parts, gateway: ScriptedGateway, *stock: int, **changes: Any
-) -> Shop:
+async def new_shop(parts: Parts, gateway: ScriptedGateway, *stock: int, **changes: Any) -> Shop:
     changes.setdefault("gateway", gateway.name)
     return Shop(parts, gateway, await open_sale(parts, *(stock or (5,)), **changes))
 

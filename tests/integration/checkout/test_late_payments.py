@@ -254,9 +254,7 @@ async def test_one_admission_with_a_new_order_under_way_gets_the_late_money_back
     again = await shop.start(late.buyer, await shop.reserve(late.buyer, 2))
     assert isinstance(again, Order)
     bystander = await shop.pending()
-    await shop.deliver(
-        shop.gateway.take_money(late.id), shop.gateway.take_money(bystander.id)
-    )
+    await shop.deliver(shop.gateway.take_money(late.id), shop.gateway.take_money(bystander.id))
     await shop.settle()
     await shop.now(bystander, OrderState.CONFIRMED)
     await shop.now(late, OrderState.REFUND_PENDING)
@@ -280,7 +278,7 @@ async def test_late_money_waits_for_a_store_that_is_away_rather_than_going_back(
     await shop.now(late, OrderState.EXPIRED)
     assert not (await shop.inbox_of(late.id))[0]["settled"]
     monkeypatch.undo()
-    await shop.make_inbox_due(late)
+    await shop.make_inbox_due()
     await shop.settle()
     await shop.now(late, OrderState.CONFIRMED)
 
@@ -309,7 +307,7 @@ async def test_units_taken_for_a_late_order_that_died_before_the_commit_come_bac
         await shop.parts.store.redis.zadd(key, {hold: 1})
     await shop.sweep()
     assert await shop.stock() == (5, 0, 0)
-    await shop.make_inbox_due(late)
+    await shop.make_inbox_due()
     await shop.settle()
     await shop.now(late, OrderState.CONFIRMED)
     assert await shop.stock() == (3, 0, 2)

@@ -180,7 +180,7 @@ async def test_an_admission_whose_payment_failed_may_order_again_and_is_used_up_
 
 async def forget_the_hold_of(shop: Shop, buyer: str) -> None:
     """The store loses which hold the admission has, as after a fail-over."""
-    from fairdrop.drivers.keys import sale_key  # noqa: PLC0415
+    from fairdrop.drivers.keys import sale_key
 
     key = sale_key(shop.sale.id, shop.sale.epoch, "admhold")
     await shop.parts.store.redis.hdel(key, buyer)  # type: ignore[misc]

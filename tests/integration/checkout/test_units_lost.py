@@ -60,7 +60,9 @@ async def test_orders_beside_the_one_that_lost_its_units_stand(sell: NewShop) ->
         *(shop.start(buyer, hold) for buyer, hold in zip(buyers, holds, strict=True))
     )
     assert answers[0] is StartRefusal.UNITS_LOST
-    assert [sorted(order.lines[0].serials) for order in answers[1:] if isinstance(order, Order)] == [
+    assert [
+        sorted(order.lines[0].serials) for order in answers[1:] if isinstance(order, Order)
+    ] == [
         [3, 4],
         [5, 6],
     ]
@@ -99,7 +101,7 @@ async def test_a_late_payment_that_meets_units_of_others_takes_other_ones(sell: 
     await shop.deliver(shop.gateway.take_money(late.id))
     for _ in range(3):
         await shop.settle()
-        await shop.make_inbox_due(late)
+        await shop.make_inbox_due()
     confirmed = await shop.now(late, OrderState.CONFIRMED)
     assert not set(confirmed.lines[0].serials) & set(holder.lines[0].serials)
     assert len(await shop.units()) == 3

@@ -136,9 +136,7 @@ async def test_a_webhook_of_an_order_that_never_comes_is_kept_for_ever(
         )
         assert row["outcome"] == "unknown_order"
         waits.append(row["wait"].total_seconds())
-        await shop.execute(
-            "UPDATE webhook_inbox SET due_at = now() WHERE event_id = $1", event_id
-        )
+        await shop.execute("UPDATE webhook_inbox SET due_at = now() WHERE event_id = $1", event_id)
     assert row["attempts"] == 15
     assert waits[0] < 0.3
     assert 59 < waits[-1] <= 60  # less and less often, but at least once a minute
@@ -272,7 +270,7 @@ async def test_work_that_dies_half_way_is_done_by_the_retry(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Case 35: the mark is set in the transaction that does the work, so both are undone."""
-    from fairdrop.checkout import settle  # noqa: PLC0415
+    from fairdrop.checkout import settle
 
     order = await shop.pending()
     event = shop.gateway.take_money(order.id)
@@ -307,9 +305,7 @@ async def test_one_event_that_cannot_be_settled_does_not_hold_up_the_others(
             spoilt.id,
             shop.sale.id,
         )
-    await shop.deliver(
-        shop.gateway.take_money(spoilt.id), shop.gateway.take_money(good.id)
-    )
+    await shop.deliver(shop.gateway.take_money(spoilt.id), shop.gateway.take_money(good.id))
     await shop.settle()
     await shop.now(good, OrderState.CONFIRMED)
     await shop.now(spoilt, OrderState.PAYMENT_PENDING)
@@ -352,9 +348,7 @@ async def test_an_event_about_a_refund_that_is_not_ours_changes_nothing(shop: Sh
     order = await shop.paid()
     intent = shop.gateway.intent_of(order.id)
     for reference in (None, "made-by-hand", new_id()):
-        await shop.deliver(
-            event_of(intent, EventKind.REFUND_SUCCEEDED, refund_reference=reference)
-        )
+        await shop.deliver(event_of(intent, EventKind.REFUND_SUCCEEDED, refund_reference=reference))
     await shop.settle()
     await shop.now(order, OrderState.CONFIRMED)
     outcomes = [row["outcome"] for row in await shop.inbox_of(order.id)]

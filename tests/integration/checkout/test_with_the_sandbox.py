@@ -132,7 +132,7 @@ async def test_whatever_the_bank_and_its_webhooks_do_money_ends_as_an_order_or_a
         for _ in range(3):
             await bank.pay(order, DECLINED)
 
-    confirmed, gone = (S.CONFIRMED,), (S.REFUNDED,)
+    confirmed = (S.CONFIRMED,)
     stories: list[tuple[Callable[[Order], Awaitable[None]], tuple[OrderState, ...]]] = [
         (lambda order: bank.pay(order), confirmed),
         (lambda order: bank.pay(order, duplicate=3), confirmed),
@@ -140,7 +140,7 @@ async def test_whatever_the_bank_and_its_webhooks_do_money_ends_as_an_order_or_a
         (lambda order: bank.pay(order, SLOW), confirmed),
         (declined_then_paid, confirmed),
         (clicked_five_times, confirmed),
-        (cancelled_while_paying, gone),
+        (cancelled_while_paying, (S.REFUNDED, S.CONFIRMED)),  # whichever was first
         (expired_while_paying, confirmed),
         (given_up, (S.PAYMENT_FAILED,)),
     ]

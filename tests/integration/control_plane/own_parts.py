@@ -13,8 +13,6 @@ from typing import Any, TypeAlias
 import httpx
 import pytest
 from pydantic import SecretStr
-from starlette.applications import Starlette
-from starlette.routing import Mount
 
 from fairdrop.app import Parts, open_parts
 from fairdrop.embedded import BackgroundServices
@@ -22,9 +20,8 @@ from fairdrop.ids import new_id
 from fairdrop.schema.migrate import migrate
 from fairdrop.settings import Settings
 from fairdrop.waiting_room import new_signing_key
-from fairdrop.web import control_plane, data_plane, health, openapi
-from fairdrop.web.live import Live
 from fairdrop.web.meter import Meter
+from fairdrop.web.server import build
 from tests.integration.checkout.shop import new_database
 
 ADMIN_KEY = "admin-key-of-the-tests"
@@ -70,22 +67,8 @@ async def parts(services: BackgroundServices, database_url: str) -> AsyncIterato
         yield parts
 
 
-def application(parts: Parts) -> Starlette:
-    """Everything but the pages, as a web worker puts it together."""
-    live = Live(parts.inventory)
-    control = control_plane.make(parts, live)
-    return Starlette(
-        routes=[
-            *data_plane.routes(parts, live),
-            *health.routes(parts, live),
-            *openapi.routes(control),
-            Mount(control_plane.PREFIX, control),
-        ]
-    )
-
-
 def client_of(parts: Parts, key: str | None = ADMIN_KEY) -> httpx.AsyncClient:
-    app = Meter(application(parts), parts)
+    app = Meter(build(parts), parts)
     headers = {"authorization": f"Bearer {key}"} if key else {}
     return httpx.AsyncClient(
         transport=httpx.ASGITransport(app=app, raise_app_exceptions=False),

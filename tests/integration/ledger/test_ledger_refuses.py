@@ -35,7 +35,7 @@ async def owner(database_url: str) -> AsyncIterator[Connection]:
 @pytest.fixture
 async def superuser(services: BackgroundServices, database_url: str) -> AsyncIterator[Connection]:
     url = as_superuser(services.database_url)
-    name = database_url.split("?")[0].rsplit("/", 1)[-1]
+    name = database_url.split("?", maxsplit=1)[0].rsplit("/", 1)[-1]
     connection = await asyncpg.connect(url, database=name)
     yield connection
     await connection.close()
@@ -99,7 +99,9 @@ async def test_nobody_changes_what_was_booked(
         if role == "owner with rights":
             await connection.execute("GRANT ALL ON ledger_entries TO current_user")
         expected = (
-            asyncpg.InsufficientPrivilegeError if role == "owner" else asyncpg.RestrictViolationError
+            asyncpg.InsufficientPrivilegeError
+            if role == "owner"
+            else asyncpg.RestrictViolationError
         )
         with pytest.raises(expected):
             await connection.execute(CHANGES[change], *arguments)

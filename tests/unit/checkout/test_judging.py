@@ -75,7 +75,12 @@ SUCCESSES = [
 
 @pytest.mark.parametrize(("state", "amount", "currency", "late", "known", "verdict"), SUCCESSES)
 def test_what_a_success_leads_to(
-    state: str, amount: int, currency: str, late: bool | None, known: dict[str, object], verdict: str
+    state: str,
+    amount: int,
+    currency: str,
+    late: bool | None,
+    known: dict[str, object],
+    verdict: str,
 ) -> None:
     judged = judge_success(facts(state, **known), amount, currency, late_units=late)
     assert judged is Verdict(verdict)
@@ -115,7 +120,7 @@ def test_what_a_decline_leads_to(
     admission_used=st.booleans(),
     late=st.booleans(),
 )
-def test_new_money_always_ends_as_a_confirmation_or_a_return(  # noqa: PLR0917 - drawn values
+def test_new_money_always_ends_as_a_confirmation_or_a_return(
     state: OrderState,
     amount: int,
     currency: str,
@@ -125,9 +130,7 @@ def test_new_money_always_ends_as_a_confirmation_or_a_return(  # noqa: PLR0917 -
     late: bool,
 ) -> None:
     """O8, and the table has the step that the verdict asks for."""
-    known = facts(
-        state, total_minor=total, accept_late=accept_late, admission_used=admission_used
-    )
+    known = facts(state, total_minor=total, accept_late=accept_late, admission_used=admission_used)
     verdict = judge_success(known, amount, currency, late_units=late)
     after = transition(state, CAUSES[verdict])
     if (amount, currency) == (total, "EUR") and state in LIVE:

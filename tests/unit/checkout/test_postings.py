@@ -97,7 +97,5 @@ def test_the_postings_of_one_refund_have_kinds_of_their_own(amount: int) -> None
         lambda: refund_owed(REFUND, ORDER, SALE, "EUR", amount, 0),
         lambda: refund_paid(REFUND, ORDER, SALE, "EUR", amount),
     ]
-    keys = [
-        {(entry.reference, entry.kind, entry.account) for entry in make()} for make in makers
-    ]
+    keys = [{(entry.reference, entry.kind, entry.account) for entry in make()} for make in makers]
     assert len(set.union(*keys)) == sum(map(len, keys))

@@ -15,6 +15,4 @@ SELECT serial, order_id, state FROM units WHERE variant_id = $1 ORDER BY serial;
 SELECT id FROM orders WHERE sale_id = $1 AND state IN ('RESERVED', 'PAYMENT_PENDING') ORDER BY id;
 
 -- name: orders_of_holds
-SELECT o.id, o.state, EXISTS (SELECT FROM order_transitions t
-    WHERE t.order_id = o.id AND t.cause = 'paid_late') AS bought_late
-FROM orders o WHERE o.id = ANY($1::uuid[]);
+SELECT id, state FROM orders WHERE id = ANY($1::uuid[]);

@@ -175,12 +175,12 @@ async def _receive_rest(receive: Receive, start: bytes) -> bytes | None:
     return b"".join(chunks)
 
 
-async def not_found(_request: Any, _error: Exception) -> Any:  # noqa: ANN401 - Starlette's shape
+async def not_found(_request: Any, _error: Exception) -> Any:
     """A path that the gateway does not have."""
     return _as_response(problem(404, "not_found", "There is nothing at this address."))
 
 
-async def method_not_allowed(_request: Any, error: Exception) -> Any:  # noqa: ANN401 - the same
+async def method_not_allowed(_request: Any, error: Exception) -> Any:
     """A method that the path does not take."""
     response = _as_response(problem(405, "method_not_allowed", "Not with this method."))
     allowed = (getattr(error, "headers", None) or {}).get("Allow")
@@ -189,7 +189,7 @@ async def method_not_allowed(_request: Any, error: Exception) -> Any:  # noqa: A
     return response
 
 
-def _as_response(answer: Answer) -> Any:  # noqa: ANN401 - the same
+def _as_response(answer: Answer) -> Any:
     from starlette.responses import Response  # noqa: PLC0415 - only bad requests need it
 
     response = Response(answer.body, answer.status)

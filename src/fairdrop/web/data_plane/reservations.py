@@ -84,9 +84,7 @@ async def release(parts: Parts, scope: Scope, _receive: Receive, send: Send) -> 
     await send_json(send, encode({"released": answer.units}))
 
 
-def _admission(
-    parts: Parts, sale: Sale, visitor: str, headers: Mapping[bytes, bytes]
-) -> Admission:
+def _admission(parts: Parts, sale: Sale, visitor: str, headers: Mapping[bytes, bytes]) -> Admission:
     token = headers.get(b"fairdrop-admission", b"").decode("latin-1")
     verified = parts.admissions.verify(token, sale=sale.id, buyer=visitor, now_s=time.time())
     if isinstance(verified, Refusal):
