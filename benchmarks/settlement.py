@@ -22,6 +22,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -127,16 +128,16 @@ async def _rounds(contest: Contest, *, quick: bool) -> dict[str, Any]:
     await contest.measure("coalesced", coalesced, few, parts.settlement.drain)
     best: dict[str, int] = {}
     for name, orders, baseline in (("single", single, Single()), ("hot row", hot_row, HotRow())):
-        rates = {
+        tried = {
             connections: await contest.measure(
                 f"{name}, {connections} connections",
                 orders,
                 few,
-                lambda b=baseline, c=connections: b.settle_all(parts.database, c),
+                partial(baseline.settle_all, parts.database, connections),
             )
             for connections in CONNECTIONS
         }
-        best[name] = max(rates, key=rates.__getitem__)
+        best[name] = max(tried, key=tried.__getitem__)
     rates: dict[str, list[float]] = {"coalesced": [], "single": [], "hot row": []}
     for number in range(rounds):
         say(f"round {number + 1} of {rounds}")

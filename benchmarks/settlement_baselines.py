@@ -58,6 +58,8 @@ class Single:
             if event is None:
                 return False
             order = await connection.fetchrow(_LOCK, event["order_id"])
+            if order is None:
+                raise RuntimeError("the baseline's order is not there")
             facts = Facts(
                 OrderState(order["state"]),
                 order["currency"],

@@ -93,9 +93,7 @@ class Orders:
         return cls(parts, await _found(parts, sale_id))
 
     async def fill(self, count: int, chance: random.Random) -> None:
-        """``count`` orders in payment, their units held in a fresh epoch of the store, and their
-        webhooks stored in random order: due now.
-        """
+        """``count`` orders in payment, their units held, their webhooks due now, in random order."""
         async with self.parts.database.connection() as connection:
             rows = await connection.fetch(
                 _FILL,
@@ -138,8 +136,8 @@ class Orders:
         """Raise unless exactly the orders filled so far are settled, once each, in every book."""
         async with self.parts.database.connection() as connection:
             row = await connection.fetchrow(_CHECK, UUID(self.sale.id), timeout=120)
-        if set(row.values()) != {count}:
-            raise RuntimeError(f"{self.sale.slug}: {dict(row)}, expected {count} of each")
+        if row is None or set(row.values()) != {count}:
+            raise RuntimeError(f"{self.sale.slug}: {dict(row or {})}, expected {count} of each")
 
 
 async def _found(parts: Parts, sale_id: str) -> Sale:

@@ -163,7 +163,7 @@ class History:
         await self.shop.pay_refunds_now()
         self.world.pay_refunds()
 
-    def silence(self, store_hears: bool) -> mock.mock._patch[Any]:
+    def silence(self, store_hears: bool) -> Any:
         """The process dies before it has told the store."""
         replacement = (
             self.shop.parts.inventory.free

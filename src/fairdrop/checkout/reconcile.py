@@ -73,7 +73,7 @@ class Reconciler:
         await asyncio.gather(*(self._pay_refund(row) for row in rows))
         return len(rows)
 
-    async def _check_payment(self, row: asyncpg.Record) -> None:
+    async def _check_payment(self, row: asyncpg.Record) -> None:  # noqa: PLR0912 - one branch an answer
         gateway = self._gateways.get(row["gateway"])
         if gateway is None:
             return

@@ -106,7 +106,7 @@ class Settlement:
                 batch, _ = await self._commit("take_these", [event])
             except FairdropError:
                 raise
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - whatever it was, the others go on
                 _log.exception("event_not_settled", inbox_id=event)
                 await self._note_failure(event, error)
             else:
@@ -270,7 +270,7 @@ async def _decide(connection: Connection, batch: Batch, events: Sequence[asyncpg
             batch.decide_refund(event, known.get(event["refund_id"]))
 
 
-async def _write(connection: Connection, batch: Batch) -> None:
+async def _write(connection: Connection, batch: Batch) -> None:  # noqa: C901, PLR0912 - a list
     """All effects of the batch, a statement each, in the order that the law of locks asks for."""
     changed = [
         (key, order.state, order.declines, order.refunded)

@@ -158,7 +158,7 @@ class Sweeper:
             )
         return {(row["variant"], row["serial"]): (row["owner"], row["state"]) for row in rows}
 
-    def _end_hold(
+    def _end_hold(  # noqa: PLR0913 - what is known of one hold
         self,
         sale: Sale,
         hold: str,

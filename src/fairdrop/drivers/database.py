@@ -121,7 +121,7 @@ class Database:
 _JSONB_VERSION = b"\x01"
 
 
-async def _prepare_connection(connection: Connection) -> None:
+async def _prepare_connection(connection: asyncpg.Connection[asyncpg.Record], /) -> None:
     # In the binary form, so that COPY can write it too.
     await connection.set_type_codec(
         "jsonb",

@@ -268,7 +268,7 @@ class Shop:
             UUID(self.sale.id),
             UUID(order.id) if order else None,
         )
-        return sorted(tuple(row) for row in rows)  # type: ignore[type-var]
+        return sorted(tuple(row) for row in rows)
 
     async def steps(self, order: Order) -> list[tuple[str | None, str, str]]:
         """The audit rows: (from, to, cause), in order."""
@@ -310,8 +310,8 @@ class Shop:
     async def holds(self) -> list[str]:
         """The holds that the store has."""
         key = sale_key(self.sale.id, self.sale.epoch, "holds")
-        raw = await self.parts.store.redis.hkeys(key)  # type: ignore[misc]
-        return [name.decode() for name in raw]
+        raw = await self.parts.store.redis.hkeys(key)
+        return [str(name, "ascii") if isinstance(name, bytes) else name for name in raw]
 
     async def inside(self) -> int:
         return (await self.parts.inventory.figures(self.sale.ref, [])).active

@@ -94,6 +94,7 @@ async def test_a_database_that_is_away_is_told_as_such_and_nothing_happens_twice
         hold = await shop.reserve(buyer, 2)
         frail.kill("postgres")
         order = await insist(lambda: shop.order_of(buyer, hold))
+        assert isinstance(order, Order)
         await frail.until_ready("postgres", 1)
         frail.kill("postgres")
         assert isinstance(await insist(lambda: shop.pay(order)), Order)

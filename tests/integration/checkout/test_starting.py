@@ -183,7 +183,7 @@ async def forget_the_hold_of(shop: Shop, buyer: str) -> None:
     from fairdrop.drivers.keys import sale_key
 
     key = sale_key(shop.sale.id, shop.sale.epoch, "admhold")
-    await shop.parts.store.redis.hdel(key, buyer)  # type: ignore[misc]
+    await shop.parts.store.redis.hdel(key, buyer)
 
 
 # ---------------------------------------------------------------- tombstones

@@ -17,7 +17,7 @@ async def forget_the_last_minute(shop: Shop, *buyers: str) -> None:
     """What a fail-over to a stale replica leaves: the stock and the holds of an earlier time."""
     redis, ref = shop.parts.store.redis, shop.sale.ref
     variant = shop.sale.variants[0].id
-    await redis.hset(  # type: ignore[misc]
+    await redis.hset(
         sale_key(ref.id, ref.epoch, "stk"),
         mapping={f"{variant}:n": 1, f"{variant}:h": 0, f"{variant}:s": 0},
     )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
+from typing import Any
 from uuid import UUID
 
 import asyncpg
@@ -127,6 +129,7 @@ async def test_a_webhook_of_an_order_that_never_comes_is_kept_for_ever(
     )
     await shop.deliver(stray)
     waits = []
+    row: Any = None
     for _ in range(15):
         await shop.settle()
         (row,) = await shop.fetch(
@@ -270,7 +273,7 @@ async def test_work_that_dies_half_way_is_done_by_the_retry(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Case 35: the mark is set in the transaction that does the work, so both are undone."""
-    from fairdrop.checkout import settle
+    settle: Any = importlib.import_module("fairdrop.checkout.settle")
 
     order = await shop.pending()
     event = shop.gateway.take_money(order.id)

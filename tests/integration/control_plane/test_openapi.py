@@ -17,7 +17,7 @@ from fairdrop.app import Parts
 from fairdrop.web.data_plane.base import Steps
 from fairdrop.web.server import build
 from tests.integration.checkout.shop import Shop
-from tests.integration.control_plane.own_parts import application, created, opened
+from tests.integration.control_plane.own_parts import created, opened
 
 NewShop = Callable[..., Awaitable[Shop]]
 
@@ -42,7 +42,7 @@ def operations(routes: Any, prefix: str = "") -> Iterator[tuple[str, str]]:
                 yield method, prefix + (context.path or "")
 
 
-@pytest.mark.parametrize("compose", [application, build])
+@pytest.mark.parametrize("compose", [build])
 async def test_every_route_is_in_the_document_and_nothing_else_is(
     client: httpx.AsyncClient, parts: Parts, compose: Callable[[Parts], Any]
 ) -> None:

@@ -8,10 +8,11 @@ from fastapi import FastAPI
 
 from fairdrop import __version__
 
-from . import orders, sales
 from .figures import SaleFigures
 from .gate import Gate
+from .orders import router as orders_router
 from .problems import PROBLEM_RESPONSES, install
+from .sales import router as sales_router
 
 if TYPE_CHECKING:
     from fastapi.routing import APIRoute
@@ -42,8 +43,8 @@ def make(parts: Parts, live: Live) -> FastAPI:
     )
     install(app)
     figures = SaleFigures(parts, live)
-    app.include_router(sales.router(parts, figures))
-    app.include_router(orders.router(parts))
+    app.include_router(sales_router(parts, figures))
+    app.include_router(orders_router(parts))
     key = parts.settings.admin_key
     app.add_middleware(Gate, key=key.get_secret_value() if key is not None else "")
     return app
