@@ -30,6 +30,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from fairdrop.app import open_parts
 from fairdrop.catalog import NewSale, NewVariant
 from fairdrop.embedded import EmbeddedServices, free_port, listening, remove_data
+from fairdrop.logs import configure_logs
 from fairdrop.schema.migrate import migrate
 from fairdrop.settings import SECRETS, Settings
 from fairdrop.waiting_room import new_signing_key
@@ -47,7 +48,7 @@ GOALS = {
     "reserve_to_uncoalesced_ratio": 4.0,
     "join_to_uncoalesced_ratio": 4.0,
 }
-CONNECTIONS = 256
+CONNECTIONS = 128
 
 
 def say(text: str) -> None:
@@ -284,6 +285,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer requests, under 60 s")
     arguments = parser.parse_args()
+    configure_logs("warning")
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         print(json.dumps(runner.run(run(quick=arguments.quick)), indent=2))
 

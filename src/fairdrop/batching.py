@@ -55,6 +55,7 @@ class Batcher(Generic[Item, Result]):
         self._queue: deque[tuple[Item, asyncio.Future[Result]]] = deque()
         self._in_flight = 0
         self._wake_scheduled = False
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self.batches = 0
         self.items = 0
@@ -71,7 +72,10 @@ class Batcher(Generic[Item, Result]):
         """
         if len(self._queue) >= self._max_queue:
             raise Overloaded(self.name)
-        loop = asyncio.get_running_loop()
+        loop = self._loop
+        if loop is None or loop.is_closed():
+            # Remembered: finding the running loop asks the system for the process each time.
+            loop = self._loop = asyncio.get_running_loop()
         future: asyncio.Future[Result] = loop.create_future()
         self._queue.append((item, future))
         if not self._wake_scheduled and self._in_flight < self._max_in_flight:

@@ -64,7 +64,7 @@ class Settings(BaseSettings):
         5_000, description="How long a webhook may take before the gateway is asked"
     )
     store_timeout_ms: Milliseconds = Field(
-        800, description="How long the store may take before buyers are told 503"
+        400, description="How long the store may take before buyers are told 503"
     )
     database_connections: int = Field(8, ge=2, le=200, description="Connections a process keeps")
 

@@ -63,7 +63,7 @@ class CoalescedScript(Generic[Item, Outcome]):
         script: SaleScript[Reply],
         outcomes: Callable[[Reply], Sequence[Outcome]],
         *,
-        max_batch: int = 128,
+        max_batch: int = 64,
         max_queue: int = 50_000,
     ) -> None:
         """``outcomes`` takes a reply apart into one outcome an item, in order."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, MutableMapping
+    from collections.abc import Awaitable, Callable, Mapping, MutableMapping
     from datetime import datetime
 
     Scope = MutableMapping[str, Any]
@@ -98,11 +98,17 @@ async def send_problem(send: Send, problem: Problem) -> None:
     await send_raw(send, problem.status, [_PROBLEM, _NO_STORE, *problem.headers], body)
 
 
-async def read_body(receive: Receive, limit: int = BODY_LIMIT) -> bytes:
-    """The whole body. Raises Problem 413 as soon as more than ``limit`` bytes have come."""
+async def read_body(
+    receive: Receive, headers: Mapping[bytes, bytes], limit: int = BODY_LIMIT
+) -> bytes:
+    """The whole body. Raises Problem 413 as soon as more than ``limit`` bytes have come.
+
+    Servers may give a body and tell only afterwards that it was all: where the length was announced,
+    that second message, which costs a switch to the server's own thread and back, is not waited for.
+    """
     message = await receive()
     body: bytes = message.get("body", b"")
-    if not message.get("more_body"):
+    if not message.get("more_body") or headers.get(b"content-length") == b"%d" % len(body):
         if len(body) > limit:
             raise too_large(limit)
         return body

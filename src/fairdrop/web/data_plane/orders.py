@@ -40,9 +40,10 @@ _PAY_PROBLEMS = {
 
 async def start(parts: Parts, scope: Scope, receive: Receive, send: Send) -> None:
     """POST /v1/sales/{sale}/orders."""
-    visitor = required_visitor(parts, headers_of(scope))
+    headers = headers_of(scope)
+    visitor = required_visitor(parts, headers)
     sale = await sale_of(parts, scope)
-    wanted: OrderRequest = decode(_REQUEST, await read_body(receive))
+    wanted: OrderRequest = decode(_REQUEST, await read_body(receive, headers))
     answer = await parts.checkout.start(
         sale, wanted.reservation, visitor, email=wanted.email, name=wanted.name
     )

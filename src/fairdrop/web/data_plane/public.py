@@ -78,7 +78,7 @@ async def webhook(parts: Parts, scope: Scope, receive: Receive, send: Send) -> N
     gateway = parts.gateways.get(name)
     if gateway is None:
         raise Problem(404, "no_such_gateway", "No gateway of this name is configured.")
-    body = await read_body(receive, _WEBHOOK_LIMIT)
+    body = await read_body(receive, headers_of(scope), _WEBHOOK_LIMIT)
     headers = {key.decode("latin-1"): value.decode("latin-1") for key, value in scope["headers"]}
     event = gateway.verify_webhook(headers, body, int(time.time()))
     if event is WebhookRefusal.KIND_UNKNOWN:

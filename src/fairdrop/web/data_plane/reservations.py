@@ -56,7 +56,7 @@ async def reserve(parts: Parts, scope: Scope, receive: Receive, send: Send) -> N
     sale = await sale_of(parts, scope)
     admission = _admission(parts, sale, visitor, headers)
     key = idempotency_key(headers)
-    body = await read_body(receive)
+    body = await read_body(receive, headers)
     wanted: ReservationRequest = decode(_REQUEST, body)
     lines: list[str | int] = []
     for line in wanted.lines:
