@@ -21,15 +21,16 @@ if TYPE_CHECKING:
 
     from fairdrop.drivers.database import Connection, Database
 
-_TAKE = """SELECT id, order_id, intent_id, amount_minor, currency FROM webhook_inbox
-    WHERE due_at <= now() ORDER BY due_at, id LIMIT 1 FOR UPDATE SKIP LOCKED"""
+_TAKE = """SELECT w.id, w.order_id, w.intent_id, w.amount_minor, w.currency
+    FROM webhook_due d JOIN webhook_inbox w ON w.id = d.id WHERE d.due_at <= now()
+    ORDER BY d.due_at, d.id LIMIT 1 FOR UPDATE OF d SKIP LOCKED"""
 _LOCK = """SELECT o.id, o.sale_id, o.state, o.currency, o.subtotal_minor, o.fee_minor,
     o.total_minor, o.declines, s.payment_attempts, p.received_minor
     FROM orders o JOIN sales s ON s.id = o.sale_id JOIN payments p ON p.order_id = o.id
     WHERE o.id = $1 FOR UPDATE OF o"""
 _ORDER = "UPDATE orders SET state = 'CONFIRMED', updated_at = now() WHERE id = $1"
-_PAYMENT = """UPDATE payments SET state = 'SUCCEEDED', received_minor = $2, next_check_at = NULL
-    WHERE order_id = $1"""
+_PAYMENT = """UPDATE payments SET state = 'SUCCEEDED', received_minor = $2 WHERE order_id = $1"""
+_TIMERS = "DELETE FROM order_timers WHERE order_id = $1"
 _UNITS = """UPDATE units u SET state = 'SOLD' FROM order_lines l, unnest(l.serials) AS s (serial)
     WHERE l.order_id = $1 AND u.variant_id = l.variant_id AND u.serial = s.serial"""
 _STOCK = "SELECT sold FROM bench_stock WHERE sale_id = $1 FOR UPDATE"
@@ -42,7 +43,8 @@ _AUDIT = """INSERT INTO order_transitions (order_id, from_state, to_state, cause
     VALUES ($1, $2, 'CONFIRMED', 'paid')"""
 _OUTBOX = """INSERT INTO outbox (id, aggregatetype, aggregateid, type, payload)
     VALUES ($1, 'order', $2, 'order.confirmed', $3)"""
-_MARK = "UPDATE webhook_inbox SET due_at = NULL, outcome = 'confirmed' WHERE id = $1"
+_MARK = """WITH settled AS (DELETE FROM webhook_due WHERE id = $1)
+    UPDATE webhook_inbox SET outcome = 'confirmed' WHERE id = $1"""
 
 HOT_ROW_TABLE = """CREATE TABLE bench_stock
     (sale_id uuid PRIMARY KEY, sold integer NOT NULL) WITH (fillfactor = 10)"""
@@ -75,6 +77,7 @@ class Single:
             await self.sell(connection, key, order["sale_id"])
             await connection.execute(_ORDER, key)
             await connection.execute(_PAYMENT, key, event["amount_minor"])
+            await connection.execute(_TIMERS, key)
             await connection.execute(
                 _LEDGER,
                 key,

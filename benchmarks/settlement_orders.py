@@ -37,10 +37,12 @@ WITH new AS (
     INSERT INTO units (variant_id, serial, order_id, state)
     SELECT $2, n, id, 'HELD' FROM new
 ), p AS (
-    INSERT INTO payments (order_id, gateway, intent_id, pay_url, state, amount_minor, currency,
-        next_check_at)
+    INSERT INTO payments (order_id, gateway, intent_id, pay_url, state, amount_minor, currency)
     SELECT id, 'sandbox', 'pi_' || id, 'https://gateway.example/pay/' || id, 'OPEN',
-        $5::bigint + $6::bigint, 'EUR', now() + interval '1 hour' FROM new
+        $5::bigint + $6::bigint, 'EUR' FROM new
+), i AS (
+    INSERT INTO order_timers (order_id, kind, at)
+    SELECT id, kind, now() + interval '1 hour' FROM new, (VALUES ('DEADLINE'), ('PAYMENT')) AS k (kind)
 ), t AS (
     INSERT INTO order_transitions (order_id, from_state, to_state, cause)
     SELECT id, before, after, cause FROM new, (VALUES (NULL, 'RESERVED', 'start'),
@@ -50,9 +52,12 @@ SELECT n, id FROM new ORDER BY n
 """
 
 _TELL = """
-INSERT INTO webhook_inbox (gateway, event_id, kind, order_id, intent_id, amount_minor, currency)
-SELECT 'sandbox', 'evt_' || id, 'SUCCEEDED', id, 'pi_' || id, $2, 'EUR'
-FROM unnest($1::uuid[]) WITH ORDINALITY AS told (id, place) ORDER BY place
+WITH new AS (
+    INSERT INTO webhook_inbox (gateway, event_id, kind, order_id, intent_id, amount_minor, currency)
+    SELECT 'sandbox', 'evt_' || id, 'SUCCEEDED', id, 'pi_' || id, $2, 'EUR'
+    FROM unnest($1::uuid[]) WITH ORDINALITY AS told (id, place) ORDER BY place RETURNING id
+)
+INSERT INTO webhook_due (id) SELECT id FROM new
 """
 _CHECK = """
 SELECT count(*) FILTER (WHERE o.state = 'CONFIRMED') AS orders,
@@ -61,7 +66,8 @@ SELECT count(*) FILTER (WHERE o.state = 'CONFIRMED') AS orders,
     (SELECT count(*) FROM order_transitions t JOIN orders c ON c.id = t.order_id
         WHERE c.sale_id = $1 AND t.cause = 'paid') AS transitions,
     (SELECT count(*) FROM webhook_inbox w JOIN orders c ON c.id = w.order_id
-        WHERE c.sale_id = $1 AND w.due_at IS NULL) AS webhooks
+        WHERE c.sale_id = $1 AND w.outcome = 'confirmed'
+            AND NOT EXISTS (SELECT FROM webhook_due d WHERE d.id = w.id)) AS webhooks
 FROM orders o JOIN payments p ON p.order_id = o.id WHERE o.sale_id = $1
 """
 _EARLY = datetime(2026, 1, 1, tzinfo=UTC)

@@ -132,7 +132,7 @@ async def test_a_difference_is_seen(empty: NewDatabase) -> None:
     for change in (
         "ALTER TABLE sales ALTER COLUMN cap SET DEFAULT 999",
         "GRANT DELETE ON ledger_entries TO current_user",
-        "DROP INDEX orders_due",
+        "DROP INDEX order_timers_due",
         "ALTER TABLE ledger_entries DISABLE TRIGGER ledger_balances",
     ):
         connection = await asyncpg.connect(url)

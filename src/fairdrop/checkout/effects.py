@@ -114,7 +114,8 @@ class Batch:
         self.freed: list[UUID] = []
         self.received: list[tuple[UUID, int, str]] = []
         self.unasked: list[tuple[UUID, str, str, int, str]] = []
-        self.declined: dict[UUID, tuple[str, bool]] = {}
+        self.declined: dict[UUID, str] = {}
+        self.failed: list[UUID] = []
         self.closed: list[UUID] = []
         self.refunds: list[tuple[UUID, UUID, str, str, int, str, str]] = []
         self.refunds_done: list[UUID] = []
@@ -243,12 +244,13 @@ def _count_decline(
 ) -> None:
     order.declines += 1
     order.changed = True
-    batch.declined[order.key] = (event["detail"] or "declined", False)
+    batch.declined[order.key] = event["detail"] or "declined"
 
 
 def _fail(batch: Batch, event: asyncpg.Record, order: LockedOrder, _before: OrderState) -> None:
     order.declines += 1
-    batch.declined[order.key] = (event["detail"] or "declined", True)
+    batch.declined[order.key] = event["detail"] or "declined"
+    batch.failed.append(order.key)
     batch.freed.append(order.key)
     batch.ended.append(order.key)
 

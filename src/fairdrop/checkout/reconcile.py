@@ -84,7 +84,7 @@ class Reconciler:
             else:
                 intent = await gateway.fetch(row["intent_id"])
             if intent is None:
-                if not alive and row["checks"] >= GIVE_UP_AFTER:
+                if not alive and row["tries"] >= GIVE_UP_AFTER:
                     await self._close(row)
                 return
             if row["intent_id"] is None:
@@ -101,10 +101,10 @@ class Reconciler:
             _log.warning("gateway_refused", gateway=gateway.name, code=error.code)
             return
         if intent.status is IntentStatus.SUCCEEDED:
-            await self._tell(gateway, intent, EventKind.SUCCEEDED)
+            await self._tell(row["gateway"], intent, EventKind.SUCCEEDED)
         elif intent.status is IntentStatus.CANCELED:
             if alive:
-                await self._tell(gateway, intent, EventKind.CANCELED)
+                await self._tell(row["gateway"], intent, EventKind.CANCELED)
             else:
                 await self._close(row)
 
@@ -120,10 +120,10 @@ class Reconciler:
         async with self._database.connection() as connection:
             await connection.execute(SQL["close_payments"], [row["order_id"]])
 
-    async def _tell(self, gateway: Gateway, intent: Intent, kind: EventKind) -> None:
+    async def _tell(self, gateway: str, intent: Intent, kind: EventKind) -> None:
         paid = kind is EventKind.SUCCEEDED
         await self._inbox.store(
-            gateway.name,
+            gateway,
             GatewayEvent(
                 id=f"asked:{intent.id}:{kind.name}",
                 kind=kind,
@@ -148,7 +148,7 @@ class Reconciler:
             return
         if refund.status == "succeeded":
             await self._inbox.store(
-                gateway.name,
+                row["gateway"],
                 GatewayEvent(
                     id=f"asked:{refund.id}",
                     kind=EventKind.REFUND_SUCCEEDED,

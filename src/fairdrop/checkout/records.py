@@ -109,6 +109,11 @@ async def _insert_what_belongs(connection: Connection, orders: Sequence[NewOrder
         for variant, serials, price in order.lines
     ]
     await connection.execute(SQL["insert_lines"], *zip(*lines, strict=True))
+    await connection.execute(
+        SQL["insert_deadlines"],
+        [UUID(order.id) for order in orders],
+        [order.deadline for order in orders],
+    )
     await note_transitions(
         connection, ((UUID(order.id), None, OrderState.RESERVED, Cause.START) for order in orders)
     )
@@ -141,13 +146,16 @@ async def begin_payments(
     async with database.transaction() as connection:
         rows = await connection.fetch(SQL["begin_payment"], *zip(*wanted, strict=True))
         if rows:
+            begun = [row["id"] for row in rows]
             await connection.execute(
                 SQL["insert_payments"],
-                [row["id"] for row in rows],
+                begun,
                 [row["gateway"] for row in rows],
                 [row["total_minor"] for row in rows],
                 [row["currency"] for row in rows],
-                CHECK_AFTER_MS,
+            )
+            await connection.execute(
+                SQL["payments_begun"], begun, [row["deadline"] for row in rows], CHECK_AFTER_MS
             )
             before, after = OrderState.RESERVED, OrderState.PAYMENT_PENDING
             await note_transitions(
@@ -213,7 +221,7 @@ async def end_orders(
             for key, _, to, _, sale in ended
         ],
     )
-    await connection.execute(SQL["check_payments_now"], keys)
+    await connection.execute(SQL["end_deadlines"], keys)
 
 
 async def orders(database: Database, order_ids: Sequence[str]) -> list[Order | None]:

@@ -284,10 +284,16 @@ async def _write(connection: Connection, batch: Batch) -> None:  # noqa: C901, P
     if batch.unasked:
         await connection.execute(SQL["insert_received"], *zip(*batch.unasked, strict=True))
     if batch.declined:
-        declined = [(key, *told) for key, told in batch.declined.items()]
-        await connection.execute(SQL["payments_declined"], *zip(*declined, strict=True))
+        await connection.execute(
+            SQL["payments_declined"], list(batch.declined), list(batch.declined.values())
+        )
     if batch.closed:
         await connection.execute(SQL["payments_closed"], batch.closed)
+    over = [row[0] for row in batch.received] + batch.closed
+    if over:
+        await connection.execute(SQL["delete_timers"], over)
+    if batch.failed:
+        await connection.execute(records.SQL["end_deadlines"], batch.failed)
     if batch.refunds:
         await connection.execute(SQL["insert_refunds"], *zip(*batch.refunds, strict=True))
     if batch.refunds_done:

@@ -20,7 +20,7 @@ _databases: dict[str, str] = {}
 EVERYTHING = """
 SET session_replication_role = replica;
 TRUNCATE sales, variants, orders, order_lines, units, payments, refunds, webhook_inbox,
-    order_transitions, ledger_entries, outbox, operator_audit CASCADE;
+    webhook_due, order_timers, order_transitions, ledger_entries, outbox, operator_audit CASCADE;
 SET session_replication_role = origin;
 """
 

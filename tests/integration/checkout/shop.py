@@ -182,6 +182,11 @@ class Shop:
         await self.execute(
             "UPDATE orders SET deadline = now() - interval '1 second' WHERE id = $1", UUID(order)
         )
+        await self.execute(
+            "UPDATE order_timers SET at = now() - interval '1 second'"
+            " WHERE order_id = $1 AND kind = 'DEADLINE'",
+            UUID(order),
+        )
         if store:
             await self.make_due_in_store(order)
 
@@ -206,7 +211,8 @@ class Shop:
     async def make_inbox_due(self) -> None:
         """However long this sale's events were put off, and orders left to somebody who died."""
         await self.execute(
-            "UPDATE webhook_inbox SET due_at = now() WHERE due_at IS NOT NULL AND gateway = $1",
+            "UPDATE webhook_due SET due_at = now() WHERE id IN"
+            " (SELECT id FROM webhook_inbox WHERE gateway = $1)",
             self.gateway.name,
         )
         await self.execute(
@@ -217,8 +223,8 @@ class Shop:
     async def check_payments_now(self) -> None:
         """Ask the gateway about this sale's payments, however long they are put off."""
         await self.execute(
-            "UPDATE payments SET next_check_at = now() - interval '1 second' FROM orders o"
-            " WHERE o.id = order_id AND o.sale_id = $1 AND next_check_at IS NOT NULL",
+            "UPDATE order_timers SET at = now() - interval '1 second' FROM orders o"
+            " WHERE o.id = order_id AND o.sale_id = $1 AND kind = 'PAYMENT'",
             UUID(self.sale.id),
         )
         while await self.parts.reconciler.check_payments() == BATCH:
@@ -300,8 +306,8 @@ class Shop:
 
     async def inbox_of(self, order_id: str) -> list[Row]:
         return await self.fetch(
-            "SELECT *, due_at IS NULL AS settled FROM webhook_inbox WHERE order_id = $1"
-            " ORDER BY id",
+            "SELECT w.*, d.id IS NULL AS settled, d.attempts FROM webhook_inbox w"
+            " LEFT JOIN webhook_due d ON d.id = w.id WHERE w.order_id = $1 ORDER BY w.id",
             UUID(order_id),
         )
 
@@ -318,6 +324,13 @@ class Shop:
 
     async def inside(self) -> int:
         return (await self.parts.inventory.figures(self.sale.ref, [])).active
+
+    async def timers(self, order: Order) -> list[str]:
+        """What still happens to the order by itself."""
+        rows = await self.fetch(
+            "SELECT kind FROM order_timers WHERE order_id = $1 ORDER BY kind", UUID(order.id)
+        )
+        return [row["kind"] for row in rows]
 
     async def execute(self, sql: str, *arguments: Any) -> None:
         async with self.parts.database.connection() as connection:

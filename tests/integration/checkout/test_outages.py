@@ -56,7 +56,7 @@ async def test_fifty_settlements_with_a_database_restart_in_the_middle_settle_on
         async def due() -> int:
             try:
                 rows = await shop.fetch(
-                    "SELECT count(*) FROM webhook_inbox WHERE due_at IS NOT NULL"
+                    "SELECT count(*) FROM webhook_due"
                 )
             except DatabaseUnavailable:
                 return 1

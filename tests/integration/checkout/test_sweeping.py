@@ -60,8 +60,8 @@ async def test_an_expired_order_s_intent_is_withdrawn_at_the_gateway(shop: Shop)
     await shop.expire(order)
     assert await shop.parts.reconciler.check_payments() > 0  # due at once
     assert shop.gateway.intent_of(order.id).status.value == "canceled"
-    payment = await shop.payment(order)
-    assert (payment["state"], payment["next_check_at"]) == ("CLOSED", None)
+    assert (await shop.payment(order))["state"] == "CLOSED"
+    assert await shop.timers(order) == []
 
 
 @pytest.mark.parametrize("step", ["settle", "sweep_orders"])

@@ -133,13 +133,13 @@ async def test_a_webhook_of_an_order_that_never_comes_is_kept_for_ever(
     for _ in range(15):
         await shop.settle()
         (row,) = await shop.fetch(
-            "SELECT due_at - now() AS wait, attempts, outcome FROM webhook_inbox"
-            " WHERE event_id = $1",
+            "SELECT due_at - now() AS wait, attempts, outcome FROM webhook_due d"
+            " JOIN webhook_inbox w ON w.id = d.id WHERE event_id = $1",
             event_id,
         )
         assert row["outcome"] == "unknown_order"
         waits.append(row["wait"].total_seconds())
-        await shop.execute("UPDATE webhook_inbox SET due_at = now() WHERE event_id = $1", event_id)
+        await shop.make_inbox_due()
     assert row["attempts"] == 15
     assert waits[0] < 0.3
     assert 59 < waits[-1] <= 60  # less and less often, but at least once a minute
@@ -206,9 +206,10 @@ async def test_declines_that_come_in_one_batch_are_each_counted(sell: NewShop) -
     failed = await shop.now(order, OrderState.PAYMENT_FAILED)
     assert failed.payment is not None
     assert (failed.payment.declines, failed.payment.last_decline) == (3, "code_2")
-    payment = await shop.payment(order)
-    (due,) = await shop.fetch("SELECT $1::timestamptz <= now() AS due", payment["next_check_at"])
-    assert due["due"]  # the intent is withdrawn at once, not in five seconds
+    (timer,) = await shop.fetch(
+        "SELECT kind, at <= now() AS due FROM order_timers WHERE order_id = $1", UUID(order.id)
+    )
+    assert tuple(timer) == ("PAYMENT", True)  # the intent is withdrawn at once, not in five seconds
 
 
 async def test_a_decline_delivered_twice_counts_once(shop: Shop) -> None:
@@ -316,7 +317,7 @@ async def test_one_event_that_cannot_be_settled_does_not_hold_up_the_others(
     assert not row["settled"]  # kept, and tried again later, less and less often
     assert row["attempts"] > 0
     assert row["outcome"] == "failed: UniqueViolationError"
-    await shop.execute("DELETE FROM webhook_inbox WHERE id = $1", row["id"])
+    await shop.execute("DELETE FROM webhook_due WHERE id = $1", row["id"])
 
 
 async def test_a_success_of_nothing_is_kept_and_blocks_nobody(shop: Shop) -> None:
@@ -362,7 +363,8 @@ async def test_an_event_about_a_refund_that_is_not_ours_changes_nothing(shop: Sh
 async def test_everything_that_came_stays_in_the_inbox_as_proof(shop: Shop) -> None:
     order = await shop.paid()
     rows = await shop.fetch(
-        "SELECT count(*) FROM webhook_inbox WHERE order_id = $1 AND due_at IS NULL",
+        "SELECT w.outcome, d.id FROM webhook_inbox w LEFT JOIN webhook_due d ON d.id = w.id"
+        " WHERE order_id = $1",
         UUID(order.id),
     )
-    assert rows[0]["count"] == 1
+    assert [tuple(row) for row in rows] == [("confirmed", None)]

@@ -104,7 +104,7 @@ async def until(shop: Shop, order: Order, *states: OrderState) -> Order:
         found = await shop.now(order)
         if found.state in states:
             return found
-        assert time.monotonic() < deadline, (found, states)
+        assert time.monotonic() < deadline, (found.state, states, await shop.steps(order))
         await asyncio.sleep(0.02)
 
 
@@ -120,6 +120,10 @@ async def test_whatever_the_bank_and_its_webhooks_do_money_ends_as_an_order_or_a
 
     async def clicked_five_times(order: Order) -> None:
         await asyncio.gather(*(bank.pay(order) for _ in range(5)))
+
+    async def cancelled_while_paying(order: Order) -> None:
+        await bank.pay(order, delay_webhook_ms=300)
+        await shop.cancel(order)
 
     async def expired_while_paying(order: Order) -> None:
         await bank.pay(order, delay_webhook_ms=300)
@@ -137,6 +141,7 @@ async def test_whatever_the_bank_and_its_webhooks_do_money_ends_as_an_order_or_a
         (lambda order: bank.pay(order, SLOW), confirmed),
         (declined_then_paid, confirmed),
         (clicked_five_times, confirmed),
+        (cancelled_while_paying, (S.REFUNDED, S.CONFIRMED)),  # whichever was first
         (expired_while_paying, confirmed),
         (given_up, (S.PAYMENT_FAILED,)),
     ]

@@ -69,10 +69,26 @@ FROM locked l WHERE o.id = l.id
 RETURNING o.id, o.sale_id, o.buyer, l.gateway, l.epoch, o.total_minor, o.currency, o.deadline;
 
 -- name: insert_payments
-INSERT INTO payments (order_id, gateway, state, amount_minor, currency, next_check_at)
-SELECT order_id, gateway, 'CREATING', amount, currency, now() + $5 * interval '1 millisecond'
+INSERT INTO payments (order_id, gateway, state, amount_minor, currency)
+SELECT order_id, gateway, 'CREATING', amount, currency
 FROM unnest($1::uuid[], $2::text[], $3::bigint[], $4::text[])
     AS p (order_id, gateway, amount, currency)
+ON CONFLICT DO NOTHING;
+
+-- name: insert_deadlines
+INSERT INTO order_timers (order_id, kind, at)
+SELECT order_id, 'DEADLINE', at FROM unnest($1::uuid[], $2::timestamptz[]) AS t (order_id, at);
+
+-- name: payments_begun
+-- The deadline has moved, and from some time on the gateway is asked.
+WITH moved AS (
+    UPDATE order_timers t SET at = n.at
+    FROM unnest($1::uuid[], $2::timestamptz[]) AS n (order_id, at)
+    WHERE t.order_id = n.order_id AND t.kind = 'DEADLINE'
+)
+INSERT INTO order_timers (order_id, kind, at)
+SELECT order_id, 'PAYMENT', now() + $3 * interval '1 millisecond'
+FROM unnest($1::uuid[]) AS n (order_id)
 ON CONFLICT DO NOTHING;
 
 -- name: payments_opened
@@ -91,10 +107,12 @@ RETURNING sale_id, total_minor, currency;
 -- name: lock_order
 SELECT o.id, o.state, o.sale_id FROM orders o WHERE o.id = $1 AND o.buyer = $2 FOR UPDATE;
 
--- name: check_payments_now
--- Have the reconciler look at the intents of orders that ended.
-UPDATE payments SET next_check_at = now()
-WHERE order_id = ANY($1::uuid[]) AND state IN ('CREATING', 'OPEN');
+-- name: end_deadlines
+-- Orders that end unpaid have no deadline any more; their intents are looked at now.
+WITH ended AS (
+    DELETE FROM order_timers WHERE order_id = ANY($1::uuid[]) AND kind = 'DEADLINE'
+)
+UPDATE order_timers SET at = now() WHERE order_id = ANY($1::uuid[]) AND kind = 'PAYMENT';
 
 -- name: orders_of_sale
 -- A page of a sale's orders, oldest first, after the id given.

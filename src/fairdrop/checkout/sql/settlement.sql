@@ -1,25 +1,31 @@
 -- name: insert_inbox
 -- What gateways tell, before they are answered (O6). An event that is here already is left as it is.
-INSERT INTO webhook_inbox (gateway, event_id, kind, order_id, intent_id, refund_id, amount_minor,
-    currency, detail)
-SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::uuid[], $5::text[], $6::text[],
-    $7::bigint[], $8::text[], $9::text[])
-ON CONFLICT (gateway, event_id) DO NOTHING;
+WITH new AS (
+    INSERT INTO webhook_inbox (gateway, event_id, kind, order_id, intent_id, refund_id,
+        amount_minor, currency, detail)
+    SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::uuid[], $5::text[], $6::text[],
+        $7::bigint[], $8::text[], $9::text[])
+    ON CONFLICT (gateway, event_id) DO NOTHING
+    RETURNING id
+)
+INSERT INTO webhook_due (id) SELECT id FROM new;
 
 -- name: take_due
 -- The events of one batch, oldest first; rows that another settler has are left to it.
-SELECT id, gateway, kind, order_id, intent_id, refund_id, amount_minor, currency, detail, attempts
-FROM webhook_inbox WHERE due_at <= now()
-ORDER BY due_at, id LIMIT $1 FOR UPDATE SKIP LOCKED;
+SELECT w.id, w.gateway, w.kind, w.order_id, w.intent_id, w.refund_id, w.amount_minor, w.currency,
+    w.detail, d.attempts
+FROM webhook_due d JOIN webhook_inbox w ON w.id = d.id WHERE d.due_at <= now()
+ORDER BY d.due_at, d.id LIMIT $1 FOR UPDATE OF d SKIP LOCKED;
 
 -- name: take_these
 -- Some events that are not settled yet, due or not; rows that another settler has are left to it.
-SELECT id, gateway, kind, order_id, intent_id, refund_id, amount_minor, currency, detail, attempts
-FROM webhook_inbox WHERE id = ANY($1::bigint[]) AND due_at IS NOT NULL
-ORDER BY id FOR UPDATE SKIP LOCKED;
+SELECT w.id, w.gateway, w.kind, w.order_id, w.intent_id, w.refund_id, w.amount_minor, w.currency,
+    w.detail, d.attempts
+FROM webhook_due d JOIN webhook_inbox w ON w.id = d.id WHERE d.id = ANY($1::bigint[])
+ORDER BY d.id FOR UPDATE OF d SKIP LOCKED;
 
 -- name: due_now
-SELECT id FROM webhook_inbox WHERE due_at <= now() ORDER BY due_at, id LIMIT $1;
+SELECT id FROM webhook_due WHERE due_at <= now() ORDER BY due_at, id LIMIT $1;
 
 -- name: late_orders
 -- What orders that have given up their units had of each variant; not those whose buyers have begun
@@ -64,7 +70,7 @@ FROM unnest($1::uuid[], $2::uuid[], $3::text[]) AS t (order_id, variant_id, seri
 WHERE l.order_id = t.order_id AND l.variant_id = t.variant_id;
 
 -- name: payments_received
-UPDATE payments p SET state = 'SUCCEEDED', received_minor = t.amount, next_check_at = NULL,
+UPDATE payments p SET state = 'SUCCEEDED', received_minor = t.amount,
     intent_id = COALESCE(p.intent_id, t.intent_id)
 FROM unnest($1::uuid[], $2::bigint[], $3::text[]) AS t (order_id, amount, intent_id)
 WHERE p.order_id = t.order_id;
@@ -77,14 +83,17 @@ FROM unnest($1::uuid[], $2::text[], $3::text[], $4::bigint[], $5::text[])
     AS t (order_id, gateway, intent_id, amount, currency);
 
 -- name: payments_declined
-UPDATE payments p SET last_decline = t.reason,
-    next_check_at = CASE WHEN t.last THEN now() ELSE p.next_check_at END
-FROM unnest($1::uuid[], $2::text[], $3::boolean[]) AS t (order_id, reason, last)
+UPDATE payments p SET last_decline = t.reason
+FROM unnest($1::uuid[], $2::text[]) AS t (order_id, reason)
 WHERE p.order_id = t.order_id;
 
 -- name: payments_closed
-UPDATE payments SET state = 'CLOSED', next_check_at = NULL
+UPDATE payments SET state = 'CLOSED'
 WHERE order_id = ANY($1::uuid[]) AND state IN ('CREATING', 'OPEN');
+
+-- name: delete_timers
+-- Orders whose money has come, or can never come: nothing happens to them by itself any more.
+DELETE FROM order_timers WHERE order_id = ANY($1::uuid[]);
 
 -- name: insert_refunds
 INSERT INTO refunds (id, order_id, gateway, intent_id, amount_minor, currency, reason, state,
@@ -102,20 +111,25 @@ UPDATE refunds SET state = 'SUCCEEDED', next_try_at = NULL WHERE id = ANY($1::uu
 
 -- name: settle_inbox
 -- The mark, in the transaction that did the work (case 35).
-UPDATE webhook_inbox w SET due_at = NULL, outcome = t.outcome
+WITH settled AS (
+    DELETE FROM webhook_due WHERE id = ANY($1::bigint[])
+)
+UPDATE webhook_inbox w SET outcome = t.outcome
 FROM unnest($1::bigint[], $2::text[]) AS t (id, outcome) WHERE w.id = t.id;
 
 -- name: put_off_inbox
 -- Events of orders that are not there (yet), and events that failed: kept, and tried again, less and
 -- less often, never dropped (O6).
-UPDATE webhook_inbox SET attempts = attempts + 1, outcome = $2,
-    due_at = now() + least(200 * power(2, least(attempts, 12)), 60000) * interval '1 millisecond'
-WHERE id = ANY($1::bigint[]) AND due_at IS NOT NULL;
+WITH put_off AS (
+    UPDATE webhook_due SET attempts = attempts + 1, due_at = now()
+        + least(200 * power(2, least(attempts, 12)), 60000) * interval '1 millisecond'
+    WHERE id = ANY($1::bigint[]) RETURNING id
+)
+UPDATE webhook_inbox w SET outcome = $2 FROM put_off WHERE w.id = put_off.id;
 
 -- name: put_off_late
 -- Late payments, left for a moment to the settler that looks for units (O7).
-UPDATE webhook_inbox SET attempts = attempts + 1, outcome = 'looks_for_units',
-    due_at = now() + $2 * interval '1 millisecond'
+UPDATE webhook_due SET attempts = attempts + 1, due_at = now() + $2 * interval '1 millisecond'
 WHERE id = ANY($1::bigint[]);
 
 -- name: lease_orders

@@ -2,9 +2,9 @@
 -- The row first, the store after (H7): orders whose deadline has passed end here. Rows are locked
 -- in id order; those that a settlement holds are left to it.
 WITH due AS (
-    SELECT id, state FROM orders
-    WHERE state IN ('RESERVED', 'PAYMENT_PENDING') AND deadline <= now()
-    ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED
+    SELECT o.id, o.state FROM order_timers t JOIN orders o ON o.id = t.order_id
+    WHERE t.kind = 'DEADLINE' AND t.at <= now() AND o.state IN ('RESERVED', 'PAYMENT_PENDING')
+    ORDER BY o.id LIMIT $1 FOR UPDATE OF o SKIP LOCKED
 )
 UPDATE orders o SET state = 'EXPIRED', updated_at = now() FROM due WHERE o.id = due.id
 RETURNING o.id, o.sale_id, due.state AS from_state, o.total_minor, o.currency, o.buyer;
@@ -32,18 +32,23 @@ FROM unnest($1::uuid[], $2::integer[]) AS h (variant_id, serial)
 -- name: payments_due
 -- Payments to ask the gateway about. Each is put off while somebody asks, twice as long each time.
 WITH due AS (
-    SELECT order_id FROM payments WHERE next_check_at <= now()
-    ORDER BY next_check_at LIMIT $1 FOR UPDATE SKIP LOCKED
+    SELECT order_id FROM order_timers WHERE kind = 'PAYMENT' AND at <= now()
+    ORDER BY at LIMIT $1 FOR UPDATE SKIP LOCKED
 )
-UPDATE payments p SET checks = p.checks + 1, next_check_at = now()
-    + least($2 * power(2, least(p.checks, 12)), 300000) * interval '1 millisecond'
-FROM due, orders o WHERE p.order_id = due.order_id AND o.id = p.order_id
-RETURNING p.order_id, p.gateway, p.intent_id, p.state, p.checks, p.amount_minor, p.currency,
+UPDATE order_timers t SET tries = t.tries + 1, at = now()
+    + least($2 * power(2, least(t.tries, 12)), 300000) * interval '1 millisecond'
+FROM due, payments p, orders o
+WHERE t.order_id = due.order_id AND t.kind = 'PAYMENT'
+    AND p.order_id = due.order_id AND o.id = due.order_id
+RETURNING p.order_id, p.gateway, p.intent_id, p.state, t.tries, p.amount_minor, p.currency,
     o.state AS order_state;
 
 -- name: close_payments
 -- These intents can never bring money any more.
-UPDATE payments SET state = 'CLOSED', next_check_at = NULL
+WITH asked AS (
+    DELETE FROM order_timers WHERE order_id = ANY($1::uuid[]) AND kind = 'PAYMENT'
+)
+UPDATE payments SET state = 'CLOSED'
 WHERE order_id = ANY($1::uuid[]) AND state IN ('CREATING', 'OPEN');
 
 -- name: refunds_due

@@ -8,5 +8,5 @@ SELECT
         AND p.state = 'OPEN') AS payments,
     (SELECT count(*) FROM refunds r JOIN orders o ON o.id = r.order_id WHERE o.sale_id = $1
         AND r.state = 'PENDING') AS refunds,
-    (SELECT count(*) FROM webhook_inbox w JOIN orders o ON o.id = w.order_id WHERE o.sale_id = $1
-        AND w.due_at IS NOT NULL) AS events;
+    (SELECT count(*) FROM webhook_due d JOIN webhook_inbox w ON w.id = d.id
+        JOIN orders o ON o.id = w.order_id WHERE o.sale_id = $1) AS events;
