@@ -5,7 +5,7 @@
 The coalesced one is the product's own path, ``Settlement.drain``, on pre-filled orders and stored
 webhooks, told to the store and all. The other two (``settlement_baselines``) get the number of
 connections that suits each best. Rounds are interleaved, every round has fresh orders, and the
-medians of rounds are compared. Python has one core; PostgreSQL and Valkey share the other.
+medians of rounds are compared. Nobody is pinned: each contender may use all cores as it can.
 Goals: 10 times the first, 15 times the second.
 """
 
@@ -27,7 +27,6 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-import asyncpg
 import uvloop
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -53,10 +52,9 @@ def say(text: str) -> None:
 class Contest:
     """Measures contenders on equal terms."""
 
-    def __init__(self, parts: Parts, superuser_url: str) -> None:
-        """Take the parts; connect once as the superuser, for checkpoints."""
+    def __init__(self, parts: Parts) -> None:
+        """Take the parts."""
         self.parts = parts
-        self._superuser_url = superuser_url
         self._chance = random.Random(7)
         self._settled: dict[str, int] = {}
 
@@ -73,22 +71,21 @@ class Contest:
         return per_s
 
     async def _level(self) -> None:
-        """Nobody pays for the writes and the garbage of those before."""
+        """Nobody pays for the garbage of those before.
+
+        No checkpoint: whoever comes after one writes every page in full, which says nothing about
+        settling.
+        """
         gc.collect()
-        connection = await asyncpg.connect(self._superuser_url)
-        await connection.execute("ANALYZE")
-        await connection.execute("CHECKPOINT")
-        await connection.close()
+        async with self.parts.database.connection() as connection:
+            await connection.execute("ANALYZE", timeout=120)
 
 
 async def run(*, quick: bool, durability: Durability) -> dict[str, Any]:
     """All rounds."""
     directory = Path(tempfile.mkdtemp(prefix="fairdrop-bench-"))
-    cores = sorted(os.sched_getaffinity(0))
     try:
-        _pin(cores[1:2] or cores)  # inherited by Valkey, PostgreSQL and its backends
         async with EmbeddedServices(directory / "data", durability=durability) as services:
-            _pin(cores[:1])
             await migrate(services.database_url)
             settings = Settings(
                 store_url=services.store_url,
@@ -98,17 +95,15 @@ async def run(*, quick: bool, durability: Durability) -> dict[str, Any]:
                 store_timeout_ms=30_000,
                 database_connections=max(CONNECTIONS) + 2,
             )
-            superuser = services.database_url.replace("//fairdrop@", "//postgres@")
             async with open_parts(settings) as parts:
-                results = await _rounds(Contest(parts, superuser), quick=quick)
+                results = await _rounds(Contest(parts), quick=quick)
     finally:
-        _pin(cores)
         remove_data(directory / "data")
         directory.rmdir()
     results["conditions"] |= {
         "durability": durability.name.lower(),
         "python": sys.version.split()[0],
-        "cores": len(cores),
+        "cores": os.cpu_count(),
     }
     return results
 
@@ -125,27 +120,28 @@ async def _rounds(contest: Contest, *, quick: bool) -> dict[str, Any]:
         await connection.execute("INSERT INTO bench_stock VALUES ($1, 0)", UUID(hot_row.sale.id))
 
     say("warming up, and finding how many connections suit the baselines")
+    contenders: dict[str, tuple[Orders, int, Settle]] = {
+        "coalesced": (coalesced, many, parts.settlement.drain)
+    }
     await contest.measure("coalesced", coalesced, few, parts.settlement.drain)
     best: dict[str, int] = {}
-    for name, orders, baseline in (("single", single, Single()), ("hot row", hot_row, HotRow())):
+    baselines = {"single": (single, Single(parts)), "hot row": (hot_row, HotRow(parts))}
+    for name, (orders, baseline) in baselines.items():
         tried = {
             connections: await contest.measure(
                 f"{name}, {connections} connections",
                 orders,
                 few,
-                partial(baseline.settle_all, parts.database, connections),
+                partial(baseline.settle_all, connections),
             )
             for connections in CONNECTIONS
         }
         best[name] = max(tried, key=tried.__getitem__)
-    rates: dict[str, list[float]] = {"coalesced": [], "single": [], "hot row": []}
+        contenders[name] = (orders, few, partial(baseline.settle_all, best[name]))
+    rates: dict[str, list[float]] = {name: [] for name in contenders}
     for number in range(rounds):
         say(f"round {number + 1} of {rounds}")
-        for name, orders, count, settle in (
-            ("coalesced", coalesced, many, parts.settlement.drain),
-            ("single", single, few, lambda: Single().settle_all(parts.database, best["single"])),
-            ("hot row", hot_row, few, lambda: HotRow().settle_all(parts.database, best["hot row"])),
-        ):
+        for name, (orders, count, settle) in contenders.items():
             rates[name].append(await contest.measure(name, orders, count, settle))
     middle = {name: statistics.median(values) for name, values in rates.items()}
     results = {
@@ -169,11 +165,6 @@ async def _rounds(contest: Contest, *, quick: bool) -> dict[str, Any]:
             for name, goal in GOALS.items()
         },
     }
-
-
-def _pin(cores: list[int]) -> None:
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(0, cores)
 
 
 def main() -> None:

@@ -2,8 +2,8 @@
 
 Written lean, to be fair to them: plain statements with plain parameters, prepared once, no batch of
 one pretending to be a batch, and several connections side by side. The effects are those of the
-product: order, payment, unit, three ledger rows, audit row, outbox event, mark in the inbox; only
-the store is not told, which is a gift to them.
+product: order, payment, unit, three ledger rows, audit row, outbox event, mark in the inbox, and the
+store is told afterwards, coalesced over the connections as the product's services do it.
 """
 
 from __future__ import annotations
@@ -11,21 +11,22 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from fairdrop.checkout.rules import Facts, OrderState, Verdict, judge_success
-from fairdrop.ids import uuid7
+from fairdrop.ids import SaleRef, uuid7
 
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from fairdrop.drivers.database import Connection, Database
+    import asyncpg
+
+    from fairdrop.app import Parts
+    from fairdrop.drivers.database import Connection
 
 _TAKE = """SELECT w.id, w.order_id, w.intent_id, w.amount_minor, w.currency
     FROM webhook_due d JOIN webhook_inbox w ON w.id = d.id WHERE d.due_at <= now()
     ORDER BY d.due_at, d.id LIMIT 1 FOR UPDATE OF d SKIP LOCKED"""
 _LOCK = """SELECT o.id, o.sale_id, o.state, o.currency, o.subtotal_minor, o.fee_minor,
-    o.total_minor, o.declines, s.payment_attempts, p.received_minor
+    o.total_minor, o.declines, o.buyer, o.admission, s.payment_attempts, s.epoch, p.received_minor
     FROM orders o JOIN sales s ON s.id = o.sale_id JOIN payments p ON p.order_id = o.id
     WHERE o.id = $1 FOR UPDATE OF o"""
 _ORDER = "UPDATE orders SET state = 'CONFIRMED', updated_at = now() WHERE id = $1"
@@ -53,12 +54,23 @@ HOT_ROW_TABLE = """CREATE TABLE bench_stock
 class Single:
     """One transaction an order; the unit is a row of its own, as in the product."""
 
+    def __init__(self, parts: Parts) -> None:
+        """Take the product's parts: its database, and its store to tell."""
+        self.parts = parts
+
     async def settle_one(self, connection: Connection) -> bool:
-        """Settle the oldest due payment; False when there is none."""
+        """Settle the oldest due payment, and tell the store; False when there is none."""
+        order = await self.commit_one(connection)
+        if order is not None:
+            await self.tell_store(order)
+        return order is not None
+
+    async def commit_one(self, connection: Connection) -> asyncpg.Record | None:
+        """One transaction."""
         async with connection.transaction():
             event = await connection.fetchrow(_TAKE)
             if event is None:
-                return False
+                return None
             order = await connection.fetchrow(_LOCK, event["order_id"])
             if order is None:
                 raise RuntimeError("the baseline's order is not there")
@@ -95,17 +107,25 @@ class Single:
             }
             await connection.execute(_OUTBOX, uuid7(), str(key), payload)
             await connection.execute(_MARK, event["id"])
-        return True
+        return order
+
+    async def tell_store(self, order: asyncpg.Record) -> None:
+        """The hold is sold, and the place inside is free."""
+        sale = SaleRef(str(order["sale_id"]), order["epoch"])
+        await asyncio.gather(
+            self.parts.inventory.commit(sale, str(order["id"])),
+            self.parts.waiting_room.complete(sale, order["buyer"], order["admission"]),
+        )
 
     async def sell(self, connection: Connection, order: UUID, _sale: UUID) -> None:
         """The order's unit rows."""
         await connection.execute(_UNITS, order)
 
-    async def settle_all(self, database: Database, connections: int) -> None:
+    async def settle_all(self, connections: int) -> None:
         """Until nothing is due, on so many connections side by side."""
 
         async def one() -> None:
-            async with database.connection() as connection:
+            async with self.parts.database.connection() as connection:
                 while await self.settle_one(connection):
                     pass
 
@@ -120,7 +140,7 @@ class HotRow(Single):
         await connection.fetchval(_STOCK, sale)
         await connection.execute(_SELL, sale)
 
-
-def encoded(payload: dict[str, object]) -> str:
-    """As the outbox has it."""
-    return msgspec.json.encode(payload).decode()
+    async def tell_store(self, order: asyncpg.Record) -> None:
+        """The place inside is free; stock is in the database alone."""
+        sale = SaleRef(str(order["sale_id"]), order["epoch"])
+        await self.parts.waiting_room.complete(sale, order["buyer"], order["admission"])

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from fairdrop.checkout.settle import BATCH
 from fairdrop.errors import FairdropError
 
 if TYPE_CHECKING:
@@ -91,8 +90,8 @@ class Worker:
         return interval_s
 
     async def _settle(self, interval_s: float) -> float:
-        settled = await self._parts.settlement.settle()
-        return 0.0 if settled == BATCH else interval_s
+        await self._parts.settlement.drain()
+        return interval_s
 
     async def _sweep_orders(self, interval_s: float) -> float:
         epochs = {sale.id: sale.epoch for sale in self._sales.values()}

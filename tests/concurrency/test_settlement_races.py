@@ -10,9 +10,11 @@ from uuid import UUID
 import pytest
 
 from fairdrop.app import Parts
-from fairdrop.checkout import Order, OrderState, StartRefusal, settle
+from fairdrop.checkout import Order, OrderState, StartRefusal, service, settle
+from fairdrop.checkout.model import InsertOutcome, NewOrder
 from fairdrop.drivers.keys import sale_key
 from fairdrop.embedded import BackgroundServices
+from fairdrop.ids import new_id
 from fairdrop.payments import EventKind
 from tests.integration.checkout.scripted_gateway import ScriptedGateway, event_of
 from tests.integration.checkout.shop import (
@@ -294,3 +296,57 @@ async def test_two_holds_of_each_admission_in_two_processes_make_one_order_each(
     assert {row["count"] for row in rows} == {1}
     assert await shop.stock() == (90, 30, 0)
     assert len(await shop.units()) == 30
+
+
+async def test_batches_that_meet_admissions_in_opposite_order_cost_a_retry_and_no_error(
+    processes: tuple[Parts, Parts], gateway: ScriptedGateway
+) -> None:
+    """A deadlock, made certain: both batches have written their first order and stand before their
+    second one, which a third transaction holds up, when that one goes away."""
+    shop = await new_shop(processes[0], gateway, 20, buyer_limit=9)
+    buyers = [await shop.admit() for _ in range(3)]
+    ids = sorted(new_id() for _ in range(6))  # rows are written in the order of their ids
+    first, second = ids[:3], ids[3:]
+    for buyer, hold in zip(buyers, first, strict=True):
+        await shop.try_reserve(buyer, 1, hold=hold)
+    key = sale_key(shop.sale.id, shop.sale.epoch, "admhold")
+    await shop.parts.store.redis.delete(key)
+    for buyer, hold in zip(buyers[::-1], second, strict=True):
+        await shop.try_reserve(buyer, 1, hold=hold)
+
+    async def orders(holds: list[str], names: list[str]) -> list[NewOrder]:
+        started = [
+            await shop.parts.inventory.start(shop.sale.ref, hold, buyer)
+            for hold, buyer in zip(holds, names, strict=True)
+        ]
+        return [
+            service._new_order(shop.sale, hold, buyer, one, None, None)
+            for hold, buyer, one in zip(holds, names, started, strict=True)
+        ]
+
+    batches = await orders(first, buyers), await orders(second, buyers[::-1])
+    async with shop.parts.database.connection() as connection:
+        in_the_way = connection.transaction()
+        await in_the_way.start()
+        await connection.execute(
+            "INSERT INTO orders (id, sale_id, buyer, admission, state, currency, subtotal_minor,"
+            " fee_minor, total_minor, deadline)"
+            " VALUES (uuidv7(), $1, 'x', $2, 'RESERVED', 'EUR', 0, 0, 0, now())",
+            UUID(shop.sale.id),
+            shop.admissions[buyers[1]],
+        )
+        inserts = asyncio.gather(
+            *(
+                parts.checkout._insert.submit(order)
+                for parts, batch in zip(processes, batches, strict=True)
+                for order in batch
+            )
+        )
+        async with asyncio.timeout(30):
+            while await connection.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted") < 2:
+                await asyncio.sleep(0.01)
+        await in_the_way.rollback()
+    outcomes = [inserted.outcome for inserted in await inserts]
+    assert outcomes.count(InsertOutcome.WRITTEN) == 3
+    assert outcomes.count(InsertOutcome.EXISTS) == 3
+    assert len(await shop.units()) == 3

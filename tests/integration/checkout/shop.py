@@ -220,13 +220,16 @@ class Shop:
             UUID(self.sale.id),
         )
 
-    async def check_payments_now(self) -> None:
-        """Ask the gateway about this sale's payments, however long they are put off."""
+    async def make_payment_checks_due(self) -> None:
         await self.execute(
             "UPDATE order_timers SET at = now() - interval '1 second' FROM orders o"
             " WHERE o.id = order_id AND o.sale_id = $1 AND kind = 'PAYMENT'",
             UUID(self.sale.id),
         )
+
+    async def check_payments_now(self) -> None:
+        """Ask the gateway about this sale's payments, however long they are put off."""
+        await self.make_payment_checks_due()
         while await self.parts.reconciler.check_payments() == BATCH:
             pass
 

@@ -6,11 +6,12 @@ import asyncio
 
 import pytest
 
+from fairdrop.app import Parts
 from fairdrop.checkout import Order, OrderState
 from fairdrop.drivers.keys import sale_key
 from fairdrop.errors import StoreUnavailable
 from tests.integration.checkout.conftest import NewShop
-from tests.integration.checkout.shop import Shop
+from tests.integration.checkout.shop import Shop, same_sale
 from tests.integration.checkout.silence import store_not_told
 
 RETURNED = [
@@ -310,4 +311,40 @@ async def test_units_taken_for_a_late_order_that_died_before_the_commit_come_bac
     await shop.make_inbox_due()
     await shop.settle()
     await shop.now(late, OrderState.CONFIRMED)
+    assert await shop.stock() == (3, 0, 2)
+
+
+async def test_while_one_settler_looks_for_units_another_one_waits(
+    shop: Shop, other_parts: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two that looked would take twice, and somebody else would find nothing left."""
+    late = await shop.pending(2)
+    await shop.expire(late)
+    other = same_sale(shop, other_parts)
+    looks = []
+
+    def look(*arguments: object) -> object:
+        looks.append(arguments)
+        raise StoreUnavailable("the second one has no business here")
+
+    monkeypatch.setattr(other_parts.inventory, "take_late", look)
+    take_late = shop.parts.inventory.take_late
+
+    async def take_slowly(*arguments: object) -> object:
+        await other.deliver(shop.gateway.take_money(late.id))
+        await other.settle()
+        return await take_late(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(shop.parts.inventory, "take_late", take_slowly)
+    await shop.deliver(shop.gateway.take_money(late.id))
+    await shop.settle()
+    monkeypatch.undo()
+    assert looks == []
+    await shop.now(late, OrderState.CONFIRMED)
+    await shop.make_inbox_due()
+    await shop.settle()
+    assert [row["outcome"] for row in await shop.inbox_of(late.id)] == [
+        "confirmed_late",
+        "nothing_to_do",
+    ]
     assert await shop.stock() == (3, 0, 2)

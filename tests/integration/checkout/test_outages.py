@@ -55,9 +55,7 @@ async def test_fifty_settlements_with_a_database_restart_in_the_middle_settle_on
 
         async def due() -> int:
             try:
-                rows = await shop.fetch(
-                    "SELECT count(*) FROM webhook_due"
-                )
+                rows = await shop.fetch("SELECT count(*) FROM webhook_due")
             except DatabaseUnavailable:
                 return 1
             return int(rows[0]["count"])

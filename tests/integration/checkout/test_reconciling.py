@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from fairdrop.app import Parts
-from fairdrop.checkout import Order, OrderState
+from fairdrop.checkout import Order, OrderState, Reconciler
 from fairdrop.payments import GatewayUnavailable
 from tests.integration.checkout.conftest import NewShop
 from tests.integration.checkout.shop import Shop, same_sale
@@ -48,18 +48,21 @@ async def test_asking_and_the_webhook_together_settle_once(shop: Shop) -> None:
 
 
 async def test_an_open_payment_is_asked_about_less_and_less_often(shop: Shop) -> None:
+    parts = shop.parts
+    patient = Reconciler(parts.database, parts.gateways, parts.inbox, check_after_ms=10_000)
     order = await shop.pending()
     waits = []
-    for _ in range(4):
-        await shop.check_payments_now()
-        rows = await shop.fetch(
-            "SELECT at - now() AS wait, tries FROM order_timers"
+    for _ in range(7):
+        await shop.make_payment_checks_due()
+        await patient.check_payments()
+        (row,) = await shop.fetch(
+            "SELECT at - now() AS wait FROM order_timers"
             " WHERE order_id = $1::text::uuid AND kind = 'PAYMENT'",
             order.id,
         )
-        waits.append(rows[0]["wait"].total_seconds())
+        waits.append(round(row["wait"].total_seconds(), -1))
+    assert waits == [10, 20, 40, 80, 160, 300, 300]
     assert (await shop.payment(order))["state"] == "OPEN"
-    assert rows[0]["tries"] == 4
 
 
 async def test_a_payment_that_is_paid_after_its_order_expired_is_found_and_decided(
@@ -178,6 +181,10 @@ async def test_a_refund_told_by_webhook_and_by_answer_counts_once(shop: Shop) ->
     assert refunded.refunded_minor == 4_950
     assert len(await shop.entries(order)) == 4
     assert (await shop.steps(order)).count(("REFUND_PENDING", "REFUNDED", "refunded")) == 1
+    rows = [row for row in await shop.inbox_of(order.id) if row["kind"] == "REFUND_SUCCEEDED"]
+    assert all(row["settled"] for row in rows)
+    assert [row["outcome"] for row in rows] == ["refunded"] + ["nothing_to_do"] * (len(rows) - 1)
+    assert len(rows) == 4
 
 
 async def test_the_webhook_of_a_refund_is_enough_when_the_answer_was_lost(shop: Shop) -> None:
