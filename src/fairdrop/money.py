@@ -1,45 +1,67 @@
 """Money as integers in minor units, with each currency's real exponent.
 
-Exponents are those of ISO 4217 (list one, maintained by SIX Group). Only currencies whose exponent
-is not 2 are listed, so that a new two-decimal currency needs no change.
+Which currencies there are, and their decimals, is ISO 4217, list one, as SIX Group published it on
+2026-01-01; a test compares this table with that list. Codes that the list gives no decimals (gold,
+baskets, tests) are no money here. A code that is withdrawn later stays: old orders have it.
 """
 
 from __future__ import annotations
 
-import re
+from types import MappingProxyType
 
-_EXPONENTS: dict[str, int] = {
-    **dict.fromkeys(
-        "BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF".split(), 0
-    ),
-    **dict.fromkeys("BHD IQD JOD KWD LYD OMR TND".split(), 3),
-    **dict.fromkeys("CLF UYW".split(), 4),
-}
-_CODE = re.compile(r"[A-Z]{3}")
+EXPONENTS: MappingProxyType[str, int] = MappingProxyType(
+    {
+        **dict.fromkeys(
+            "BIF CLP DJF GNF ISK JPY KMF KRW PYG RWF UGX UYI VND VUV XAF XOF XPF".split(), 0
+        ),
+        **dict.fromkeys(
+            (
+                "AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BMD BND BOB BOV BRL BSD BTN BWP"
+                " BYN BZD CAD CDF CHE CHF CHW CNY COP COU CRC CUP CVE CZK DKK DOP DZD EGP ERN ETB"
+                " EUR FJD FKP GBP GEL GHS GIP GMD GTQ GYD HKD HNL HTG HUF IDR ILS INR IRR JMD KES"
+                " KGS KHR KPW KYD KZT LAK LBP LKR LRD LSL MAD MDL MGA MKD MMK MNT MOP MRU MUR MVR"
+                " MWK MXN MXV MYR MZN NAD NGN NIO NOK NPR NZD PAB PEN PGK PHP PKR PLN QAR RON RSD"
+                " RUB SAR SBD SCR SDG SEK SGD SHP SLE SOS SRD SSP STN SVC SYP SZL THB TJS TMT TOP"
+                " TRY TTD TWD TZS UAH USD USN UYU UZS VED VES WST XAD XCD XCG YER ZAR ZMW ZWG"
+            ).split(),
+            2,
+        ),
+        **dict.fromkeys("BHD IQD JOD KWD LYD OMR TND".split(), 3),
+        **dict.fromkeys("CLF UYW".split(), 4),
+    }
+)
+"""Decimals by currency."""
 
 BPS = 10_000
 """Basis points in a whole: a fee of 1,000 bps is 10 %."""
 
 
 def is_currency(code: str) -> bool:
-    """Whether the text has the form of an ISO 4217 code (three capital letters)."""
-    return _CODE.fullmatch(code) is not None
+    """Whether ISO 4217 has a currency of this code (in capital letters), with its decimals."""
+    return code in EXPONENTS
 
 
 def exponent(currency: str) -> int:
-    """Decimals of the currency: JPY 0, EUR 2, KWD 3."""
-    return _EXPONENTS.get(currency, 2)
+    """Decimals of the currency: JPY 0, EUR 2, KWD 3.
+
+    Whatever else a gateway may tell of is shown with two; nothing is ever sold in it.
+    """
+    return EXPONENTS.get(currency, 2)
 
 
-def fee_minor(subtotal_minor: int, fee_bps: int) -> int:
-    """The booking fee on a subtotal, rounded half up to a whole minor unit, once.
+def fee_minor(subtotal_minor: int, fee_bps: int, step_minor: int = 1) -> int:
+    """The booking fee on a subtotal, rounded half up, once.
 
-    >>> fee_minor(1995, 1000)
-    200
+    It is a multiple of ``step_minor``: one minor unit, or the smallest amount that a gateway can
+    charge in this currency, so that what is shown is what can be charged.
+
+    >>> fee_minor(1995, 1000), fee_minor(1990, 1000, step_minor=10)
+    (200, 200)
     """
     if subtotal_minor < 0 or fee_bps < 0:
         raise ValueError("a subtotal and a fee rate are never negative")
-    return (subtotal_minor * fee_bps + BPS // 2) // BPS
+    step = BPS * step_minor
+    return (subtotal_minor * fee_bps + step // 2) // step * step_minor
 
 
 def format_minor(amount_minor: int, currency: str) -> str:

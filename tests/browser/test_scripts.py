@@ -54,9 +54,10 @@ async def test_money_is_shown_with_the_decimals_of_its_currency(scripts: Page) -
 
 async def test_the_fee_shown_is_the_fee_charged(scripts: Page) -> None:
     cases = [
-        (amount, fee_bps)
+        (amount, fee_bps, step)
         for amount in (0, 1, 4, 5, 15, 1_995, 999_999, 123_456_789)
         for fee_bps in (0, 1, 333, 1_000, 9_999)
+        for step in (1, 10, 100)
     ]
     shown = {case: await call(scripts, "money", "feeMinor", *case) for case in cases}
     assert shown == {case: fee_minor(*case) for case in cases}

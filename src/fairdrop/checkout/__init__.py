@@ -4,6 +4,7 @@ from .desk import OrderDesk, OrderHistory, Step
 from .inbox import Inbox
 from .loading import Loader
 from .model import Order, OrderLine, Payment, PayRefusal, StartRefusal
+from .pricing import Price, price_of, step_minor
 from .reconcile import Reconciler
 from .refunds import Granted, Refund, RefundRefusal, Refunds
 from .rules import TRANSITIONS, Cause, OrderState
@@ -25,6 +26,7 @@ __all__ = [
     "OrderState",
     "PayRefusal",
     "Payment",
+    "Price",
     "Reconciler",
     "Refund",
     "RefundRefusal",
@@ -34,4 +36,6 @@ __all__ = [
     "Step",
     "Sweeper",
     "Swept",
+    "price_of",
+    "step_minor",
 ]

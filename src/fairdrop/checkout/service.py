@@ -17,7 +17,6 @@ from fairdrop.batching import Batcher
 from fairdrop.errors import StoreUnavailable
 from fairdrop.ids import SaleRef, is_uuid
 from fairdrop.inventory import ReleaseOutcome, StartOutcome
-from fairdrop.money import fee_minor
 from fairdrop.payments import GatewayUnavailable, PaymentRequest
 
 from . import records
@@ -30,6 +29,7 @@ from .model import (
     PayRefusal,
     StartRefusal,
 )
+from .pricing import price_of
 from .rules import OrderState
 
 if TYPE_CHECKING:
@@ -219,15 +219,15 @@ def _new_order(  # noqa: PLR0913 - what an order is made of
 ) -> NewOrder:
     prices = {variant.id: variant.price_minor for variant in sale.variants}
     lines = [(variant, serials, prices[variant]) for variant, serials in started.lines]
-    subtotal = sum(price * len(serials) for _, serials, price in lines)
+    price = price_of(sale, ((price, len(serials)) for _, serials, price in lines))
     return NewOrder(
         id=hold,
         sale=sale.id,
         buyer=buyer,
         admission=started.admission if isinstance(started.admission, str) else None,
         currency=sale.currency,
-        subtotal_minor=subtotal,
-        fee_minor=fee_minor(subtotal, sale.fee_bps),
+        subtotal_minor=price.subtotal_minor,
+        fee_minor=price.fee_minor,
         deadline=datetime.fromtimestamp(started.deadline_ms / 1_000, UTC),
         lines=lines,
         email=email,

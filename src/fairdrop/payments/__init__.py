@@ -16,6 +16,7 @@ from .model import (
     WebhookRefusal,
 )
 from .sandbox_client import SandboxGateway
+from .units import charge_step_minor, from_stripe, stripe_amount
 
 __all__ = [
     "CaptureMode",
@@ -32,4 +33,7 @@ __all__ = [
     "PaymentRequest",
     "SandboxGateway",
     "WebhookRefusal",
+    "charge_step_minor",
+    "from_stripe",
+    "stripe_amount",
 ]

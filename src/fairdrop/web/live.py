@@ -7,6 +7,7 @@ import hashlib
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
+from fairdrop.checkout import step_minor
 from fairdrop.money import exponent
 
 from .data_plane.documents import PublicDocument, VariantDocument
@@ -77,6 +78,7 @@ def _public(sale: Sale, figures: Figures) -> PublicDocument:
         currency=sale.currency,
         currency_exponent=exponent(sale.currency),
         fee_bps=sale.fee_bps,
+        fee_step_minor=step_minor(sale),
         order_limit=sale.order_limit,
         buyer_limit=sale.buyer_limit,
         hold_ttl_ms=sale.hold_ttl_ms,

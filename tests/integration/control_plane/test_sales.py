@@ -118,6 +118,7 @@ REFUSED: list[tuple[str, Any]] = [
     ("timezone", "Mars/Olympus"),
     ("timezone", "../../etc/passwd"),
     ("timezone", "\x00"),
+    ("currency", "EUX"),
     ("opens_at", "tomorrow"),
     ("opens_at", "2026-02-30T10:00"),
     ("opens_at", "2026-02-20"),

@@ -5,8 +5,9 @@ from fractions import Fraction
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from iso4217 import Currency
 
-from fairdrop.money import BPS, exponent, fee_minor, format_minor, is_currency
+from fairdrop.money import BPS, EXPONENTS, exponent, fee_minor, format_minor, is_currency
 
 amounts = st.integers(0, 10**12)
 rates = st.integers(0, 10 * BPS)
@@ -55,6 +56,16 @@ def test_a_fee_is_never_further_than_half_a_minor_unit_from_the_exact_share(
     assert Fraction(-1, 2) < fee_minor(subtotal, bps) - exact <= Fraction(1, 2)
 
 
+@given(subtotal=amounts, bps=rates, step=st.sampled_from([1, 10, 100]))
+def test_a_fee_is_what_the_gateway_can_charge_and_no_further_than_half_a_step_off(
+    subtotal: int, bps: int, step: int
+) -> None:
+    """Case 24."""
+    fee = fee_minor(subtotal, bps, step)
+    assert fee % step == 0
+    assert abs(fee - Fraction(subtotal * bps, BPS)) <= Fraction(step, 2)
+
+
 @given(subtotal=amounts, more=amounts, bps=rates)
 def test_a_larger_subtotal_never_has_a_smaller_fee(subtotal: int, more: int, bps: int) -> None:
     assert 0 <= fee_minor(subtotal, bps) <= fee_minor(subtotal + more, bps)
@@ -95,11 +106,19 @@ def test_what_is_shown_reads_back_as_the_same_amount(amount: int, currency: str)
     assert Fraction(shown) * 10 ** exponent(currency) == amount
 
 
-@pytest.mark.parametrize("code", ["EUR", "JPY", "XXX"])
-def test_three_capital_letters_have_the_form_of_a_currency(code: str) -> None:
+def test_the_table_of_currencies_is_the_published_list() -> None:
+    """ISO 4217, list one, as a package of its own carries it."""
+    published = {each.code: each.exponent for each in Currency if each.exponent is not None}
+    assert {code: EXPONENTS.get(code) for code in published} == published
+
+
+@pytest.mark.parametrize("code", ["EUR", "JPY", "KWD", "CLF"])
+def test_a_currency_of_the_list_is_one(code: str) -> None:
     assert is_currency(code)
 
 
-@pytest.mark.parametrize("code", ["", "eur", "EU", "EURO", "EUR\n", " EUR", "E€R", "ÄÖÜ", "123"])
-def test_anything_else_has_not(code: str) -> None:
+@pytest.mark.parametrize(
+    "code", ["", "eur", "EU", "EURO", "EUR\n", " EUR", "E€R", "ÄÖÜ", "123", "EUX", "XXX", "XAU"]
+)
+def test_anything_else_is_none(code: str) -> None:
     assert not is_currency(code)

@@ -7,6 +7,8 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
+from fairdrop.money import is_currency
+
 from .local_time import zone_of
 
 _DAY_MS = 86_400_000
@@ -33,6 +35,12 @@ def _not_blank(text: str) -> str:
     return text
 
 
+def _currency(code: str) -> str:
+    if not is_currency(code):
+        raise ValueError("ISO 4217 has no currency of this code")
+    return code
+
+
 def _zone(name: str) -> str:
     zone_of(name)
     return name
@@ -47,7 +55,11 @@ Slug = Annotated[
         description="Small letters, digits and hyphens; part of the sale's address.",
     ),
 ]
-Currency = Annotated[str, Field(pattern=r"^[A-Z]{3}$", description="ISO 4217, like EUR.")]
+Currency = Annotated[
+    str,
+    Field(pattern=r"^[A-Z]{3}$", description="ISO 4217, like EUR."),
+    AfterValidator(_currency),
+]
 Zone = Annotated[
     str,
     Field(max_length=64, description="IANA zone, like Europe/Zurich."),

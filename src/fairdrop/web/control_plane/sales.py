@@ -11,6 +11,7 @@ from fastapi import APIRouter, Path, Query, Response
 
 from fairdrop.catalog import STEERING, CreateOutcome, NewSale, NewVariant, Steer
 from fairdrop.errors import StoreUnavailable
+from fairdrop.payments import charge_step_minor
 from fairdrop.web.wire import Problem
 
 from .bodies import UNITS_MAX, NewSaleBody, SaleChangeBody, StockBody
@@ -141,6 +142,7 @@ class _Desk:
         if body.gateway not in parts.gateways:
             known = ", ".join(sorted(parts.gateways)) or "none"
             raise _invalid("gateway", f"No such gateway is configured; there is: {known}.")
+        _check_prices(body)
         settings = body.model_dump(exclude={"variants", "opens_at", "closes_at"})
         new = NewSale(
             **settings,
@@ -274,6 +276,17 @@ def _moment(field: str, text: str, zone: Any) -> datetime:
 def _check_span(opens_at: datetime, closes_at: datetime | None) -> None:
     if closes_at is not None and closes_at <= opens_at:
         raise _invalid("closes_at", "The closing time is after the opening time.")
+
+
+def _check_prices(body: NewSaleBody) -> None:
+    """What is shown can be charged, to the minor unit, or the sale is not set up (case 24)."""
+    step = charge_step_minor(body.gateway, body.currency)
+    for number, variant in enumerate(body.variants):
+        if variant.price_minor % step:
+            raise _invalid(
+                f"variants.{number}.price_minor",
+                f"{body.gateway} charges {body.currency} in steps of {step} minor units.",
+            )
 
 
 def _invalid(field: str, detail: str) -> Problem:

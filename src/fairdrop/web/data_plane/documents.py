@@ -139,6 +139,7 @@ class PublicDocument(msgspec.Struct, frozen=True):
     currency: str
     currency_exponent: int
     fee_bps: int
+    fee_step_minor: int
     order_limit: int
     buyer_limit: int
     hold_ttl_ms: int

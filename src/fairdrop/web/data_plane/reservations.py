@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from fairdrop.checkout import price_of
 from fairdrop.ids import is_uuid, new_id
 from fairdrop.inventory import ReleaseOutcome, ReserveOutcome, ReserveRequest, fingerprint
-from fairdrop.money import fee_minor
 from fairdrop.waiting_room import Refusal
 from fairdrop.web.wire import Problem, encode, read_body, send_json
 
@@ -117,22 +117,20 @@ def _refused(answer: Reservation) -> Problem:
 
 def _document(sale: Sale, answer: Reservation) -> ReservationDocument:
     lines = []
-    subtotal = 0
     for variant_id, serials in answer.lines:
         variant = sale.variant(variant_id)
         if variant is None:
             # Held, and sold under a price that this process has yet to read: asking again shows it.
             raise Problem(503, "price_unknown", "Ask again.", headers=((b"retry-after", b"1"),))
         lines.append(ReservedLine(variant_id, len(serials), serials, variant.price_minor))
-        subtotal += variant.price_minor * len(serials)
-    fee = fee_minor(subtotal, sale.fee_bps)
+    price = price_of(sale, ((line.price_minor, line.quantity) for line in lines))
     return ReservationDocument(
         id=str(answer.hold),
         state="RESERVED",
         deadline_ms=answer.deadline_ms,
         lines=lines,
-        subtotal_minor=subtotal,
-        fee_minor=fee,
-        total_minor=subtotal + fee,
+        subtotal_minor=price.subtotal_minor,
+        fee_minor=price.fee_minor,
+        total_minor=price.total_minor,
         currency=sale.currency,
     )

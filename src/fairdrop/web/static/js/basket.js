@@ -66,7 +66,7 @@ export function basket({ sale: opened }, actions) {
 
   function draw() {
     const subtotal = sale.variants.reduce((n, v) => n + v.price_minor * (chosen.get(v.id) ?? 0), 0);
-    const fee = feeMinor(subtotal, sale.fee_bps);
+    const fee = feeMinor(subtotal, sale.fee_bps, sale.fee_step_minor);
     sums.replaceChildren(
       el("div", {}, el("dt", {}, "Subtotal"), el("dd", {}, price(sale, subtotal))),
       el("div", {}, el("dt", {}, `Booking fee (${formatShare(sale.fee_bps)})`), el("dd", {}, price(sale, fee))),

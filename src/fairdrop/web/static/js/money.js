@@ -23,9 +23,10 @@ export function formatMoney(minor, currency, exponent, languages = [...navigator
  *
  * @param {number} subtotalMinor
  * @param {number} feeBps  Basis points: 1,000 is 10 %.
+ * @param {number} [stepMinor]  The smallest amount that the gateway can charge.
  */
-export function feeMinor(subtotalMinor, feeBps) {
-  return Math.floor((subtotalMinor * feeBps + 5_000) / 10_000);
+export function feeMinor(subtotalMinor, feeBps, stepMinor = 1) {
+  return Math.floor((subtotalMinor * feeBps + 5_000 * stepMinor) / (10_000 * stepMinor)) * stepMinor;
 }
 
 /** A share in basis points as a percentage: 1000 → "10%". @param {number} bps */

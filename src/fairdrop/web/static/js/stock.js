@@ -5,7 +5,7 @@
  *   held: number, sold: number, free: number}} Variant
  * @typedef {{id: string, slug: string, name: string, description: string, timezone: string,
  *   opens_at: string|number|null, closes_at: string|number|null, mode: string, currency: string,
- *   currency_exponent: number, fee_bps: number, order_limit: number|null,
+ *   currency_exponent: number, fee_bps: number, fee_step_minor: number, order_limit: number|null,
  *   buyer_limit: number|null, hold_ttl_ms: number, served: number, tail: number, waiting: number,
  *   called: number, inside: number, rate_per_s: number, measured_rate_per_s: number,
  *   server_time_ms: number, variants: Variant[]}} Sale  The public document.
@@ -108,6 +108,6 @@ function row() {
 /** @param {Sale} sale @param {Variant} variant */
 function feeWords(sale, variant) {
   if (sale.fee_bps === 0) return "No booking fee";
-  const fee = feeMinor(variant.price_minor, sale.fee_bps);
+  const fee = feeMinor(variant.price_minor, sale.fee_bps, sale.fee_step_minor);
   return `plus ${price(sale, fee)} booking fee (${formatShare(sale.fee_bps)})`;
 }
