@@ -17,7 +17,7 @@ from fairdrop.drivers.store import Store
 from fairdrop.errors import ConfigurationError
 from fairdrop.inventory import Inventory
 from fairdrop.payments import Gateway, SandboxGateway
-from fairdrop.waiting_room import AdmissionTokens, VisitorTokens, WaitingRoom
+from fairdrop.waiting_room import AdmissionTokens, VisitorTokens, WaitingRoom, split_keys
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -74,6 +74,7 @@ async def open_parts(settings: Settings) -> AsyncIterator[Parts]:
         gateways["sandbox"] = sandbox
     visitor_key = _secret(settings.visitor_key, "FAIRDROP_VISITOR_KEY")
     signing_keys = _secret(settings.signing_keys, "FAIRDROP_SIGNING_KEYS")
+    admissions = _admission_tokens(signing_keys)
     await database.open()
     try:
         base = public_url(settings)
@@ -98,7 +99,7 @@ async def open_parts(settings: Settings) -> AsyncIterator[Parts]:
             reconciler=Reconciler(
                 database, gateways, inbox, check_after_ms=settings.payment_check_after_ms
             ),
-            admissions=AdmissionTokens(_split_pems(signing_keys)),
+            admissions=admissions,
             visitors=VisitorTokens(visitor_key.encode()),
         )
     finally:
@@ -141,6 +142,8 @@ def _secret(value: SecretStr | None, variable: str) -> str:
     return value.get_secret_value()
 
 
-def _split_pems(text: str) -> list[str]:
-    end = "-----END PRIVATE KEY-----"
-    return [part.strip() + "\n" + end + "\n" for part in text.split(end) if part.strip()]
+def _admission_tokens(signing_keys: str) -> AdmissionTokens:
+    try:
+        return AdmissionTokens(split_keys(signing_keys))
+    except ValueError as error:
+        raise ConfigurationError(f"FAIRDROP_SIGNING_KEYS: {error}") from None

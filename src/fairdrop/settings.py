@@ -45,7 +45,10 @@ class Settings(BaseSettings):
     admin_key: SecretStr | None = Field(None, description="API key of the control plane")
     visitor_key: SecretStr | None = Field(None, description="Key that signs visitor tokens")
     signing_keys: SecretStr | None = Field(
-        None, description="Ed25519 private keys in PEM, newest first, that sign admission tokens"
+        None, description="Private keys, newest first, that sign admission tokens: PEM or JWK"
+    )
+    token_algorithm: Literal["EdDSA", "ES256", "HS256"] = Field(
+        "EdDSA", description="What new signing keys are made for"
     )
 
     gateway_url: str | None = Field(None, description="Address of the sandbox gateway")

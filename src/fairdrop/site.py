@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Self
 from fairdrop.embedded import ChildSpec, EmbeddedServices, free_ports, listening
 from fairdrop.schema.migrate import ensure_migrated
 from fairdrop.settings import SECRETS, Settings
-from fairdrop.waiting_room import new_signing_key
+from fairdrop.waiting_room import Algorithm, new_signing_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -85,7 +85,7 @@ class Site:
         self.url = (wanted.public_url or f"http://{wanted.host}:{port}").rstrip("/")
         self.gateway_url = f"http://{wanted.host}:{gateway_port}"
         self._gateway_port = gateway_port
-        kept = _secrets(self._directories)
+        kept = _secrets(self._directories, Algorithm(wanted.token_algorithm))
         set_already = wanted.model_dump(exclude_none=True)
         self.settings = Settings(
             **{
@@ -167,14 +167,14 @@ def _environment(settings: Settings, directories: Directories) -> dict[str, str]
     return env
 
 
-def _secrets(directories: Directories) -> dict[str, str]:
+def _secrets(directories: Directories, algorithm: Algorithm) -> dict[str, str]:
     """The site's own secrets, made at its first start and kept."""
     path = directories.data / SECRETS_FILE
     if path.exists():
         kept: dict[str, str] = json.loads(path.read_text("utf-8"))
         return kept
     made = {name: secrets.token_urlsafe(32) for name in SECRETS}
-    made["signing_keys"] = new_signing_key()
+    made["signing_keys"] = new_signing_key(algorithm)
     _write_private(path, made)
     return made
 

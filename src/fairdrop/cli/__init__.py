@@ -13,7 +13,7 @@ import typer
 from fairdrop import __version__
 from fairdrop.errors import FairdropError
 
-from . import sale
+from . import keys, sale
 from .audit import audit
 from .config import config
 
@@ -132,6 +132,7 @@ def worker() -> None:
 
 
 app.add_typer(sale.app, name="sale")
+app.add_typer(keys.app, name="keys")
 app.command()(audit)
 app.command()(config)
 

@@ -4,12 +4,24 @@ from .model import LeaveOutcome, Line, Mode, Place, Standing, State, Ticked
 from .receipts import EntryReceipt, PositionReceipt, Receipt, Receipts
 from .rules import poll_after_ms, wait_range_s
 from .service import WaitingRoom
-from .tokens import Admission, AdmissionTokens, Refusal, VisitorTokens, new_signing_key
+from .signing_keys import (
+    Admission,
+    Algorithm,
+    KeyRing,
+    kid_of,
+    new_signing_key,
+    read_keys,
+    signing_at,
+    split_keys,
+)
+from .tokens import AdmissionTokens, Refusal, VisitorTokens
 
 __all__ = [
     "Admission",
     "AdmissionTokens",
+    "Algorithm",
     "EntryReceipt",
+    "KeyRing",
     "LeaveOutcome",
     "Line",
     "Mode",
@@ -23,7 +35,11 @@ __all__ = [
     "Ticked",
     "VisitorTokens",
     "WaitingRoom",
+    "kid_of",
     "new_signing_key",
     "poll_after_ms",
+    "read_keys",
+    "signing_at",
+    "split_keys",
     "wait_range_s",
 ]

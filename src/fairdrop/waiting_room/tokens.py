@@ -1,7 +1,8 @@
 """Proofs that people carry: the visitor token (who) and the admission token (may check out).
 
 The admission token is a JWT signed with Ed25519 (RFC 8037), so that a gateway or a shop verifies
-it with the public key alone (W12). Verifying costs some 60 us; a process remembers tokens that it
+it with the public key alone (W12); ES256 and HS256 are there for gateways that know no Ed25519.
+Verifying costs some 60 us; a process remembers tokens that it
 signed or verified, so a token's second use costs a dictionary look-up. What the signature cannot
 say, that the admission is still alive, the store says inside the reserve script.
 
@@ -12,7 +13,6 @@ The visitor token names a visitor id that the server made up, with a truncated H
 from __future__ import annotations
 
 import base64
-import copy
 import hashlib
 import hmac
 from enum import StrEnum
@@ -20,27 +20,24 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 from joserfc import jwt
-from joserfc.errors import JoseError
-from joserfc.jwk import KeySet, OKPKey
-from joserfc.jws import JWSRegistry
 
 from fairdrop.ids import new_secret_id
+
+from .signing_keys import (
+    REGISTRY,
+    Admission,
+    KeyRing,
+    SigningKey,
+    published_key,
+    read_keys,
+    signing_at,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _REMEMBERED = 100_000
 """Tokens a process remembers: about 40 MB at the most."""
-
-
-_EDDSA = copy.copy(JWSRegistry.algorithms["EdDSA"])
-# RFC 9864 renames EdDSA with this curve to "Ed25519", and the library warns at every token. The
-# gateways that verify ours know the old name, some of them no other.
-_EDDSA.security_warning = None
-
-_REGISTRY = JWSRegistry(algorithms=["EdDSA"])
-# The one algorithm there is: a token that names another cannot choose it.
-_REGISTRY.algorithms = {"EdDSA": _EDDSA}
 
 
 class Refusal(StrEnum):
@@ -54,38 +51,30 @@ class Refusal(StrEnum):
     REVOKED = "admission_revoked"
 
 
-class Admission(msgspec.Struct, frozen=True):
-    """The claims of an admission token. ``exp`` is the lease's deadline, in seconds."""
-
-    iss: str
-    aud: str
-    sub: str
-    jti: str
-    iat: int
-    exp: int
-    epoch: int
-
-
 class AdmissionTokens:
-    """Signs and verifies admission tokens; the first key signs, all of them verify (rotation)."""
+    """Signs and verifies admission tokens; one key signs at a time, all of them verify (rotation)."""
 
-    def __init__(self, private_pems: Sequence[str], *, issuer: str = "fairdrop") -> None:
-        """Take the private keys as PEM texts (PKCS #8, Ed25519), newest first."""
-        keys = [OKPKey.import_key(pem) for pem in private_pems]
-        if not keys:
+    def __init__(self, keys: Sequence[str], *, issuer: str = "fairdrop") -> None:
+        """Take the keys as texts, newest first (``signing_keys`` tells their form).
+
+        Raises ValueError for what is no key, and for none at all.
+        """
+        self._keys = read_keys(keys)
+        if not self._keys:
             raise ValueError("at least one signing key is needed")
-        for key in keys:
-            key.ensure_kid()
-        self._signing = keys[0]
-        self._header = {"alg": "EdDSA", "kid": keys[0].kid, "typ": "JWT"}
-        self._known = KeySet(list(keys))
+        self._ring = KeyRing.of(self._keys)
         self._issuer = issuer
         self._verified: dict[str, Admission] = {}
+        self._issued: dict[Admission, str] = {}
 
     def issue(  # noqa: PLR0913 - the claims of the token
         self, *, sale: str, buyer: str, admission: str, issued_s: int, deadline_ms: int, epoch: int
     ) -> str:
-        """The token of an admission; the same claims give the same token. Costs one signature."""
+        """The token of an admission; the same claims give the same token in one process.
+
+        The key is the one that signed when the admission began, so that processes agree on it.
+        Costs one signature for the first call, a look-up for the next.
+        """
         claims = Admission(
             iss=self._issuer,
             aud=sale,
@@ -96,10 +85,14 @@ class AdmissionTokens:
             exp=deadline_ms // 1_000,
             epoch=epoch,
         )
-        token = jwt.encode(
-            self._header, msgspec.to_builtins(claims), self._signing, registry=_REGISTRY
-        )
-        self._remember(token, claims)
+        token = self._issued.get(claims)
+        if token is None:
+            key = signing_at(self._keys, issued_s)
+            header = {"alg": str(key.algorithm), "kid": key.kid, "typ": "JWT"}
+            token = jwt.encode(header, msgspec.to_builtins(claims), key.key, registry=REGISTRY)
+            _make_room(self._issued)
+            self._issued[claims] = token
+            self._remember(token, claims)
         return token
 
     def verify(self, token: str, *, sale: str, buyer: str, now_s: float) -> Admission | Refusal:
@@ -109,16 +102,9 @@ class AdmissionTokens:
         """
         if not token:
             return Refusal.REQUIRED
-        claims = self._verified.get(token)
+        claims = self.read(token)
         if claims is None:
-            try:
-                decoded = jwt.decode(token, self._known, registry=_REGISTRY)
-                claims = msgspec.convert(decoded.claims, Admission)
-            except (JoseError, msgspec.ValidationError, ValueError, TypeError, KeyError):
-                return Refusal.FORGED
-            if claims.iss != self._issuer:
-                return Refusal.FORGED
-            self._remember(token, claims)
+            return Refusal.FORGED
         if claims.aud != sale:
             return Refusal.OTHER_SALE
         if claims.sub != buyer:
@@ -127,25 +113,36 @@ class AdmissionTokens:
             return Refusal.EXPIRED
         return claims
 
+    def read(self, token: str) -> Admission | None:
+        """What a token of ours says, whoever shows it and however old it is; None for a forgery."""
+        claims = self._verified.get(token)
+        if claims is None:
+            claims = self._ring.read(token)
+            if claims is None or claims.iss != self._issuer:
+                return None
+            self._remember(token, claims)
+        return claims
+
+    @property
+    def keys(self) -> Sequence[SigningKey]:
+        """All keys, in the order given."""
+        return tuple(self._keys)
+
     def jwks(self) -> dict[str, Any]:
-        """The public keys, as ``/.well-known/jwks.json`` shows them."""
-        return {
-            "keys": [
-                {**key.as_dict(private=False), "use": "sig", "alg": "EdDSA"}
-                for key in self._known.keys
-            ]
-        }
+        """The public keys, as ``/.well-known/jwks.json`` shows them; a shared secret has none."""
+        published = [published_key(key) for key in self._keys]
+        return {"keys": [key for key in published if key is not None]}
 
     def _remember(self, token: str, claims: Admission) -> None:
-        if len(self._verified) >= _REMEMBERED:
-            for old in list(self._verified)[: _REMEMBERED // 10]:
-                del self._verified[old]
+        _make_room(self._verified)
         self._verified[token] = claims
 
 
-def new_signing_key() -> str:
-    """A fresh Ed25519 private key as a PEM text."""
-    return OKPKey.generate_key("Ed25519").as_pem(private=True).decode()
+def _make_room(remembered: dict[Any, Any]) -> None:
+    """Forget the oldest tenth of what is remembered, once there is too much of it."""
+    if len(remembered) >= _REMEMBERED:
+        for old in list(remembered)[: _REMEMBERED // 10]:
+            del remembered[old]
 
 
 class VisitorTokens:

@@ -26,8 +26,7 @@ from fairdrop.inventory import Reservation, ReserveRequest, VariantFigures
 from fairdrop.payments import GatewayEvent
 from fairdrop.schema.migrate import migrate
 from fairdrop.settings import Settings
-from fairdrop.waiting_room import State
-from fairdrop.waiting_room.tokens import new_signing_key
+from fairdrop.waiting_room import State, new_signing_key
 from tests.integration.checkout.scripted_gateway import ScriptedGateway
 
 _SIGNING_KEY = new_signing_key()

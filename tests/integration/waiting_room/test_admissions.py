@@ -7,8 +7,7 @@ import asyncio
 import pytest
 
 from fairdrop.inventory import ReserveOutcome
-from fairdrop.waiting_room import Admission, AdmissionTokens, State, WaitingRoom
-from fairdrop.waiting_room.tokens import new_signing_key
+from fairdrop.waiting_room import Admission, AdmissionTokens, State, WaitingRoom, new_signing_key
 from tests.driven_sale import DrivenSale
 from tests.integration.waiting_room.counting import assert_everybody_is_counted_once
 

@@ -9,16 +9,36 @@ import json
 from typing import Any
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-from cryptography.hazmat.primitives.serialization import load_pem_private_key
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from fairdrop.waiting_room import Admission, AdmissionTokens, Refusal
-from fairdrop.waiting_room.tokens import new_signing_key
+from fairdrop.waiting_room import (
+    Admission,
+    AdmissionTokens,
+    Algorithm,
+    KeyRing,
+    Refusal,
+    kid_of,
+    new_signing_key,
+    split_keys,
+)
 
-KEY = new_signing_key()
-OTHER_KEY = new_signing_key()
+
+def pem_key(private: Any) -> str:
+    text: bytes = private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    return text.decode()
+
+
+KEY = pem_key(Ed25519PrivateKey.generate())
+OTHER_KEY = pem_key(Ed25519PrivateKey.generate())
 CLAIMS: dict[str, Any] = {
     "sale": "sale-1",
     "buyer": "ann",
@@ -245,6 +265,95 @@ def test_nothing_that_a_client_can_send_is_more_than_a_forgery(token: str) -> No
     assert verify(token) in {Refusal.FORGED, Refusal.REQUIRED}
 
 
+# ---------------------------------------------------------------- algorithms
+
+each_algorithm = pytest.mark.parametrize("algorithm", list(Algorithm))
+
+
+@each_algorithm
+def test_each_algorithm_proves_the_same_claims(algorithm: Algorithm) -> None:
+    key = new_signing_key(algorithm)
+    token = issue(AdmissionTokens([key]))
+    assert decoded(token)[0]["alg"] == algorithm
+    assert isinstance(verify(token, key), Admission)
+    assert verify(token, new_signing_key(algorithm)) is Refusal.FORGED
+
+
+@each_algorithm
+def test_asking_again_gives_the_same_token_and_signs_nothing(algorithm: Algorithm) -> None:
+    """Also with ES256, whose signatures differ each time."""
+    tokens = AdmissionTokens([new_signing_key(algorithm)])
+    assert issue(tokens) == issue(tokens)
+    assert len(tokens._verified) == 1
+
+
+def test_a_shared_secret_is_never_published() -> None:
+    secret = new_signing_key(Algorithm.HS256)
+    published = AdmissionTokens([secret, KEY]).jwks()
+    assert [key["alg"] for key in published["keys"]] == ["EdDSA"]
+    assert json.loads(secret)["k"] not in json.dumps(published)
+    assert json.loads(secret)["kid"] not in json.dumps(published)
+
+
+def test_a_shop_with_the_shared_secret_verifies_without_any_published_key() -> None:
+    secret = new_signing_key(Algorithm.HS256)
+    token = issue(AdmissionTokens([secret]))
+    for form in (secret, json.loads(secret)["k"]):
+        assert KeyRing.published({"keys": []}, [form]).read(token) is not None
+    assert KeyRing.published({"keys": [json.loads(secret)]}).read(token) is None
+
+
+@pytest.mark.parametrize("claimed", list(Algorithm))
+@pytest.mark.parametrize("real", list(Algorithm))
+def test_a_token_cannot_choose_the_algorithm(real: Algorithm, claimed: Algorithm) -> None:
+    """Each key has one (RFC 8725): the published part of a key is no secret to sign with."""
+    if real is claimed:
+        return
+    key, other = new_signing_key(real), new_signing_key(claimed)
+    tokens = AdmissionTokens([key])
+    kid = decoded(issue(tokens))[0]["kid"]
+    stranger = json.loads(other) | {"kid": kid}
+    forged_token = issue(AdmissionTokens([json.dumps(stranger)]))
+    assert decoded(forged_token)[0] == {"alg": claimed, "kid": kid, "typ": "JWT"}
+    assert verify(forged_token, key) is Refusal.FORGED
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "no key",
+        '{"kty":"oct","k":"c2hvcnQ"}',
+        '{"kty":"OKP","crv":"X25519","x":"AA","d":"AA"}',
+        '{"kty":"RSA"}',
+        "{",
+        pem_key(ec.generate_private_key(ec.SECP384R1())),
+        json.dumps(AdmissionTokens([KEY]).jwks()["keys"][0]),
+        KEY.replace("MC4", "MC5"),
+    ],
+)
+def test_what_is_no_signing_key_is_refused_at_the_start(text: str) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011 - which of its words depends on the key
+        AdmissionTokens(split_keys(text))
+
+
+def test_keys_are_read_from_pem_and_jwk_in_any_mixture() -> None:
+    es256 = pem_key(ec.generate_private_key(ec.SECP256R1()))
+    jwk = new_signing_key(Algorithm.HS256)
+    keys = split_keys(f"\n{KEY}\n\n{jwk}\n{es256}{jwk}")
+    assert keys == [KEY.strip() + "\n", jwk, es256.strip() + "\n", jwk]
+    found = [key.algorithm for key in AdmissionTokens(keys).keys]
+    assert found == ["EdDSA", "HS256", "ES256", "HS256"]
+
+
+@given(st.text())
+@example(b64(b"[" * 5_000) + ".x")
+@example(b64(b"[]") + ".x")
+@example(b64(b'{"kid":3}') + ".x")
+def test_the_name_of_a_key_is_a_text_whatever_a_client_sends(token: str) -> None:
+    assert isinstance(kid_of(token), str)
+
+
 # ---------------------------------------------------------------- rotation
 
 
@@ -258,6 +367,30 @@ def test_tokens_of_the_old_key_are_good_while_the_keys_overlap() -> None:
 
 def test_tokens_of_a_retired_key_are_forgeries() -> None:
     assert verify(issue(AdmissionTokens([OTHER_KEY])), KEY) is Refusal.FORGED
+
+
+def test_a_new_key_is_known_before_it_signs() -> None:
+    """So that no process or gateway meets a token whose key it has not heard of."""
+    at_s = CLAIMS["issued_s"]
+    coming = new_signing_key(signs_from_s=at_s + 600)
+    tokens = AdmissionTokens([coming, KEY])
+    coming_kid = json.loads(coming)["kid"]
+    assert coming_kid in {key["kid"] for key in tokens.jwks()["keys"]}
+    assert decoded(issue(tokens))[0]["kid"] != coming_kid
+    assert decoded(issue(tokens, issued_s=at_s + 600))[0]["kid"] == coming_kid
+
+
+def test_an_admission_keeps_its_key_over_a_rotation() -> None:
+    """Its token is asked for again and again: each process gives one with the same key."""
+    at_s = CLAIMS["issued_s"]
+    before = issue(AdmissionTokens([KEY]))
+    after = issue(AdmissionTokens([new_signing_key(signs_from_s=at_s + 1), KEY]))
+    assert after == before
+
+
+def test_the_only_key_signs_although_its_time_has_not_come() -> None:
+    key = new_signing_key(signs_from_s=CLAIMS["issued_s"] + 1_000)
+    assert isinstance(verify(issue(AdmissionTokens([key])), key), Admission)
 
 
 def test_a_process_without_a_signing_key_does_not_start() -> None:
