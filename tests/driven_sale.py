@@ -76,6 +76,7 @@ class Scripts:
         self.status = script("waiting_room", "status", waiting_room.Line)
         self.claim = script("waiting_room", "claim", waiting_room.Line)
         self.leave = script("waiting_room", "leave", waiting_room.Left)
+        self.revocations = script("waiting_room", "revocations", waiting_room.RevokedPage)
         self.tick = script("waiting_room", "tick", waiting_room.Ticked)
         self.reserve = script("inventory", "reserve", inventory.Reserved)
         self.start = script("inventory", "start", inventory.Started)
@@ -152,13 +153,25 @@ class DrivenSale:
 
     async def leave(self, *visitors: str) -> list[LeaveOutcome]:
         batch = [(visitor, None, False) for visitor in visitors]
-        outcomes: list[LeaveOutcome] = (await self.scripts.leave(self.ref, batch)).outcomes
+        outcomes: list[LeaveOutcome] = (
+            await self.scripts.leave(self.ref, batch, now_ms=self.now_ms)
+        ).outcomes
         return outcomes
 
     async def complete(self, visitor: str, admission: str | None = None) -> LeaveOutcome:
         batch = [(visitor, admission or f"adm-{visitor}", True)]
-        outcome: LeaveOutcome = (await self.scripts.leave(self.ref, batch)).outcomes[0]
+        outcome: LeaveOutcome = (
+            await self.scripts.leave(self.ref, batch, now_ms=self.now_ms)
+        ).outcomes[0]
         return outcome
+
+    async def revocations(
+        self, offset: int = 0, limit: int = 1_000, characters: int = 30
+    ) -> waiting_room.RevokedPage:
+        page: waiting_room.RevokedPage = await self.scripts.revocations(
+            self.ref, [offset, limit, characters], now_ms=self.now_ms
+        )
+        return page
 
     async def tick(self, limit: int = 500) -> Ticked:
         ticked: Ticked = await self.scripts.tick(self.ref, [limit], now_ms=self.now_ms)

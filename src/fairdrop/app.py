@@ -17,7 +17,14 @@ from fairdrop.drivers.store import Store
 from fairdrop.errors import ConfigurationError
 from fairdrop.inventory import Inventory
 from fairdrop.payments import Gateway, SandboxGateway
-from fairdrop.waiting_room import AdmissionTokens, VisitorTokens, WaitingRoom, split_keys
+from fairdrop.waiting_room import (
+    AdmissionTokens,
+    ApiKeys,
+    Completions,
+    VisitorTokens,
+    WaitingRoom,
+    split_keys,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -46,6 +53,9 @@ class Parts:
     reconciler: Reconciler
     admissions: AdmissionTokens
     visitors: VisitorTokens
+    completions: Completions
+    server_keys: ApiKeys
+    """Keys of the shop's servers: they report completions, and act for buyers."""
 
 
 def public_url(settings: Settings) -> str:
@@ -75,6 +85,7 @@ async def open_parts(settings: Settings) -> AsyncIterator[Parts]:
     visitor_key = _secret(settings.visitor_key, "FAIRDROP_VISITOR_KEY")
     signing_keys = _secret(settings.signing_keys, "FAIRDROP_SIGNING_KEYS")
     admissions = _admission_tokens(signing_keys)
+    server_keys = _server_keys(settings)
     await database.open()
     try:
         base = public_url(settings)
@@ -101,6 +112,8 @@ async def open_parts(settings: Settings) -> AsyncIterator[Parts]:
             ),
             admissions=admissions,
             visitors=VisitorTokens(visitor_key.encode()),
+            completions=Completions(database, waiting_room),
+            server_keys=server_keys,
         )
     finally:
         await database.close()
@@ -147,3 +160,15 @@ def _admission_tokens(signing_keys: str) -> AdmissionTokens:
         return AdmissionTokens(split_keys(signing_keys))
     except ValueError as error:
         raise ConfigurationError(f"FAIRDROP_SIGNING_KEYS: {error}") from None
+
+
+def _server_keys(settings: Settings) -> ApiKeys:
+    """The shop's keys; the key of the control plane may do what they may."""
+    shop, admin = settings.shop_keys, settings.admin_key
+    try:
+        return ApiKeys(
+            shop.get_secret_value() if shop is not None else "",
+            also=admin.get_secret_value() if admin is not None else "",
+        )
+    except ValueError as error:
+        raise ConfigurationError(f"FAIRDROP_SHOP_KEYS: {error}") from None

@@ -43,6 +43,9 @@ class Settings(BaseSettings):
     log_level: Literal["debug", "info", "warning", "error"] = Field("info")
 
     admin_key: SecretStr | None = Field(None, description="API key of the control plane")
+    shop_keys: SecretStr | None = Field(
+        None, description="API keys of the shop's servers: report completions, act for buyers"
+    )
     visitor_key: SecretStr | None = Field(None, description="Key that signs visitor tokens")
     signing_keys: SecretStr | None = Field(
         None, description="Private keys, newest first, that sign admission tokens: PEM or JWK"
@@ -109,6 +112,7 @@ class Settings(BaseSettings):
 
 SECRETS = (
     "admin_key",
+    "shop_keys",
     "visitor_key",
     "signing_keys",
     "gateway_secret_key",

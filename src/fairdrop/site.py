@@ -168,15 +168,15 @@ def _environment(settings: Settings, directories: Directories) -> dict[str, str]
 
 
 def _secrets(directories: Directories, algorithm: Algorithm) -> dict[str, str]:
-    """The site's own secrets, made at its first start and kept."""
+    """The site's own secrets, made at its first start, or when a release needs one more, and kept."""
     path = directories.data / SECRETS_FILE
-    if path.exists():
-        kept: dict[str, str] = json.loads(path.read_text("utf-8"))
-        return kept
-    made = {name: secrets.token_urlsafe(32) for name in SECRETS}
-    made["signing_keys"] = new_signing_key(algorithm)
-    _write_private(path, made)
-    return made
+    kept: dict[str, str] = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    made = {name: secrets.token_urlsafe(32) for name in SECRETS if name not in kept}
+    if "signing_keys" in made:
+        made["signing_keys"] = new_signing_key(algorithm)
+    if made:
+        _write_private(path, {**kept, **made})
+    return {**kept, **made}
 
 
 def _write_private(path: Path, content: Mapping[str, str | None]) -> None:

@@ -44,6 +44,7 @@ class Worker:
             ("settle", lambda: self._settle(settings.settle_interval_ms / 1_000)),
             ("sweep orders", lambda: self._sweep_orders(settings.sweep_interval_ms / 1_000)),
             ("sweep store", lambda: self._sweep_store(settings.sweep_interval_ms / 1_000)),
+            ("completions", lambda: self._tell_completions(settings.sweep_interval_ms / 1_000)),
             ("reconcile", lambda: self._reconcile(settings.reconcile_interval_ms / 1_000)),
         ]
         async with asyncio.TaskGroup() as group:
@@ -101,6 +102,10 @@ class Worker:
     async def _sweep_store(self, interval_s: float) -> float:
         for sale in list(self._sales.values()):
             await self._parts.sweeper.sweep_store(sale)
+        return interval_s
+
+    async def _tell_completions(self, interval_s: float) -> float:
+        await self._parts.completions.tell_untold()
         return interval_s
 
     async def _reconcile(self, interval_s: float) -> float:

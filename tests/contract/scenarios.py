@@ -97,6 +97,13 @@ async def leave(sale: DrivenSale) -> Provoked:
 
 
 @scenario
+async def revocations(sale: DrivenSale) -> Provoked:
+    yield "NO_SALE", await not_loaded(sale.revocations())
+    await sale.load()
+    yield "OK", (await sale.revocations()).status
+
+
+@scenario
 async def tick(sale: DrivenSale) -> Provoked:
     yield "NO_SALE", await not_loaded(sale.tick())
     await sale.load()

@@ -237,11 +237,6 @@ async def test_a_database_that_does_not_answer_is_told_as_such(tmp_path: Path) -
         await migrate(f"postgresql://fairdrop@/fairdrop?host={tmp_path}")
 
 
-def test_the_first_migration_is_the_readable_schema_until_the_first_release() -> None:
-    first = resources.files("fairdrop.schema") / "migrations" / "sql" / "0001_initial.sql"
-    assert first.read_text("utf-8") == SCHEMA.read_text("utf-8")
-
-
 def revisions() -> list[str]:
     """All revisions, the first one first."""
     config = Config()

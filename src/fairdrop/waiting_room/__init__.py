@@ -1,9 +1,13 @@
 """The waiting room: one line a sale, its pace, and the proof of being admitted (SPEC W)."""
 
+from .buyers import ApiKeys
+from .completions import Completions
+from .completions import Conflict as CompletionConflict
+from .completions import Outcome as CompletionOutcome
 from .model import LeaveOutcome, Line, Mode, Place, Standing, State, Ticked
 from .receipts import EntryReceipt, PositionReceipt, Receipt, Receipts
 from .rules import poll_after_ms, wait_range_s
-from .service import WaitingRoom
+from .service import REVOKED_CHARS, WaitingRoom
 from .signing_keys import (
     Admission,
     Algorithm,
@@ -17,9 +21,14 @@ from .signing_keys import (
 from .tokens import AdmissionTokens, Refusal, VisitorTokens
 
 __all__ = [
+    "REVOKED_CHARS",
     "Admission",
     "AdmissionTokens",
     "Algorithm",
+    "ApiKeys",
+    "CompletionConflict",
+    "CompletionOutcome",
+    "Completions",
     "EntryReceipt",
     "KeyRing",
     "LeaveOutcome",

@@ -85,3 +85,11 @@ class Left(msgspec.Struct, array_like=True, frozen=True):
 
     status: str
     outcomes: list[LeaveOutcome] = []
+
+
+class RevokedPage(msgspec.Struct, array_like=True, frozen=True):
+    """The reply of ``revocations``: the beginnings of ids, and whether another page follows."""
+
+    status: str
+    ids: list[str] = []
+    more: bool = False

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from fairdrop.drivers.sale_scripts import CoalescedScript, SaleScript
 from fairdrop.ids import new_secret_id
 
-from .model import LeaveOutcome, Left, Line, Place, Standing, Ticked
+from .model import LeaveOutcome, Left, Line, Place, RevokedPage, Standing, Ticked
 
 if TYPE_CHECKING:
     import asyncio
@@ -21,6 +21,13 @@ TICK_LIMIT = 500
 """People moved in one run of the script: about 1 ms of the store's time (case 37)."""
 LEAVE_LIMIT = 256
 """Admissions ended in one run of ``leave``: well under 1 ms of the store's time (case 37)."""
+REVOKED_PAGE = 10_000
+"""Ids read in one run of ``revocations``: about 2 ms of the store's time (case 37)."""
+REVOKED_MOST = 100_000
+"""Ids that the list of revoked tokens has at the most: about 1 MB as a document."""
+REVOKED_CHARS = 8
+"""Characters of an id that the list carries: 48 bits of chance, so that two ids that begin the same
+among 100,000 are less likely than one in a thousand million for each token asked about."""
 
 
 class WaitingRoom:
@@ -38,6 +45,7 @@ class WaitingRoom:
         self._claim: CoalescedScript[tuple[str, str], Place] = CoalescedScript(
             SaleScript(store, _PACKAGE, "claim", Line), lambda line: line.places
         )
+        self._revocations = SaleScript(store, _PACKAGE, "revocations", RevokedPage)
         self._leave_many = SaleScript(store, _PACKAGE, "leave", Left)
         self._leave: CoalescedScript[tuple[str, str | None, bool], LeaveOutcome] = CoalescedScript(
             self._leave_many, lambda left: left.outcomes
@@ -68,6 +76,25 @@ class WaitingRoom:
         for at in range(0, len(admissions), LEAVE_LIMIT):
             batch = [(*admission, True) for admission in admissions[at : at + LEAVE_LIMIT]]
             await self._leave_many(sale, batch)
+
+    def end(
+        self, sale: SaleRef, visitor: str, admission: str, *, completed: bool
+    ) -> asyncio.Future[LeaveOutcome]:
+        """End one admission, as done or as left; a newer one of the same visitor stays."""
+        return self._leave.submit(sale, (visitor, admission, completed))
+
+    async def revocations(self, sale: SaleRef) -> list[str]:
+        """How the ids of admissions begin that ended before their token's expiry (W12).
+
+        Those whose tokens live longest come first; beyond ``REVOKED_MOST`` the rest is left out.
+        """
+        found: list[str] = []
+        for offset in range(0, REVOKED_MOST, REVOKED_PAGE):
+            page = await self._revocations(sale, [offset, REVOKED_PAGE, REVOKED_CHARS])
+            found += page.ids
+            if not page.more:
+                break
+        return found
 
     async def tick(self, sale: SaleRef, *, now_ms: int = 0) -> Ticked:
         """One bounded step of the line; safe to run in any number of places at once (W8)."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.routing import Route
 
-from . import line, orders, public, reservations
+from . import foreign, line, orders, public, reservations
 from .base import Steps, endpoint
 
 if TYPE_CHECKING:
@@ -35,6 +35,9 @@ def routes(parts: Parts, live: Live) -> list[Route]:
             ("POST", "claim"): endpoint(parts, line.claim),
             ("POST", "reservations"): endpoint(parts, reservations.reserve),
             ("POST", "orders"): endpoint(parts, orders.start),
+            ("GET", "auth"): endpoint(parts, foreign.auth),
+            ("GET", "revocations"): endpoint(parts, foreign.Revocations()),
+            ("POST", "completions"): endpoint(parts, foreign.complete),
         }
     )
     return [

@@ -165,10 +165,9 @@ def visitor_of(parts: Parts, headers: Mapping[bytes, bytes]) -> str | None:
     counts as none: the browser may have it from another installation on the same host, and no
     script can take it away.
     """
-    bearer = _bearer(headers)
+    bearer = bearer_of(headers)
     if bearer is None:
-        cookie = _cookie(headers)
-        return None if cookie is None else parts.visitors.visitor(cookie)
+        return visitor_by_cookie(parts, headers)
     visitor = parts.visitors.visitor(bearer)
     if visitor is None:
         raise Problem(
@@ -189,7 +188,14 @@ def required_visitor(parts: Parts, headers: Mapping[bytes, bytes]) -> str:
     return visitor
 
 
-def _bearer(headers: Mapping[bytes, bytes]) -> str | None:
+def visitor_by_cookie(parts: Parts, headers: Mapping[bytes, bytes]) -> str | None:
+    """The visitor whose cookie the browser sent; None without one of ours."""
+    cookie = _cookie(headers)
+    return None if cookie is None else parts.visitors.visitor(cookie)
+
+
+def bearer_of(headers: Mapping[bytes, bytes]) -> str | None:
+    """The token of the Authorization header; None without one of this kind."""
     value = headers.get(b"authorization")
     if value is None:
         return None

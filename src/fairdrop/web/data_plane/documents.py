@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -152,3 +152,33 @@ class PublicDocument(msgspec.Struct, frozen=True):
     measured_rate_per_s: float
     server_time_ms: int
     variants: list[VariantDocument]
+
+
+class CompletionRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How a checkout of the shop's own ended; the admission by its token, or by id and buyer."""
+
+    outcome: Literal["completed", "failed"]
+    token: Annotated[str, msgspec.Meta(min_length=1, max_length=4_096)] | None = None
+    buyer: Identifier | None = None
+    admission: Identifier | None = None
+    reference: Annotated[str, msgspec.Meta(max_length=200)] = ""
+
+
+class CompletionDocument(msgspec.Struct, frozen=True):
+    """What is on record; ``place_freed`` is false while the store has yet to hear of it."""
+
+    sale: str
+    buyer: str
+    admission: str
+    outcome: str
+    reference: str
+    place_freed: bool
+
+
+class RevocationsDocument(msgspec.Struct, frozen=True):
+    """How the ids (``jti``) of tokens begin that ended early; tokens of another epoch are over too."""
+
+    sale: str
+    slug: str
+    epoch: int
+    revoked: list[str]

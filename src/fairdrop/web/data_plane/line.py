@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
+import time
 from typing import TYPE_CHECKING
 
 from fairdrop.waiting_room import LeaveOutcome, State, poll_after_ms, wait_range_s
 from fairdrop.web.wire import Problem, encode, send_json
 
+from . import admissions
 from .base import VISITOR_COOKIE, headers_of, required_visitor, sale_of, visitor_of
 from .documents import StatusDocument
 
@@ -60,7 +62,11 @@ async def claim(parts: Parts, scope: Scope, _receive: Receive, send: Send) -> No
     if place.state is not State.ADMITTED:
         raise Problem(409, "not_called", "It is not your turn yet.", state=place.state)
     _, line = await parts.waiting_room.status(sale.ref, visitor)
-    await send_json(send, status_body(parts, sale, visitor, place, line))
+    token = _admission_token(parts, sale, visitor, place)
+    # For a checkout on the same host, behind a proxy or our middleware (W20).
+    left_s = max(0, place.deadline_ms // 1_000 - int(time.time()))
+    cookie = admissions.cookie(sale, token, left_s, secure=scope["scheme"] == "https")
+    await send_json(send, status_body(parts, sale, visitor, place, line), 200, (cookie,))
 
 
 async def leave(parts: Parts, scope: Scope, _receive: Receive, send: Send) -> None:
@@ -100,20 +106,22 @@ def status_body(  # noqa: PLR0913 - all that the document shows
             if waiting
             else None,
             claim_by_ms=place.deadline_ms if state is State.READY else None,
-            token=parts.admissions.issue(
-                sale=sale.id,
-                buyer=visitor,
-                admission=place.admission,
-                issued_s=place.issued_s,
-                deadline_ms=place.deadline_ms,
-                epoch=sale.epoch,
-            )
-            if admitted
-            else None,
+            token=_admission_token(parts, sale, visitor, place) if admitted else None,
             token_expires_ms=place.deadline_ms if admitted else None,
             visitor=visitor if new_token else None,
             visitor_token=new_token,
         )
+    )
+
+
+def _admission_token(parts: Parts, sale: Sale, visitor: str, place: Place) -> str:
+    return parts.admissions.issue(
+        sale=sale.id,
+        buyer=visitor,
+        admission=place.admission,
+        issued_s=place.issued_s,
+        deadline_ms=place.deadline_ms,
+        epoch=sale.epoch,
     )
 
 

@@ -13,6 +13,7 @@ from fairdrop.inventory import ReleaseOutcome, ReserveOutcome, ReserveRequest, f
 from fairdrop.waiting_room import Refusal
 from fairdrop.web.wire import Problem, encode, read_body, send_json
 
+from .admissions import HEADER, problem_of
 from .base import decode, headers_of, idempotency_key, required_visitor, sale_of
 from .documents import ReservationDocument, ReservationRequest, ReservedLine
 
@@ -27,14 +28,6 @@ if TYPE_CHECKING:
 
 _REQUEST = msgspec.json.Decoder(ReservationRequest)
 
-_TOKEN_PROBLEMS = {
-    Refusal.REQUIRED: (401, "Show the admission token that entering the sale gave you."),
-    Refusal.FORGED: (403, "The admission token is not one of ours."),
-    Refusal.EXPIRED: (403, "The time inside is over. Join the line again."),
-    Refusal.OTHER_SALE: (403, "The admission token is for another sale."),
-    Refusal.OTHER_BUYER: (403, "The admission token is somebody else's."),
-    Refusal.REVOKED: (403, "The admission has ended: it was used, given up, or its time is over."),
-}
 _REFUSALS = {
     ReserveOutcome.SOLD_OUT: (409, "sold_out", "There are not enough units left."),
     ReserveOutcome.BUYER_LIMIT: (409, "buyer_limit", "That is more than one buyer may have."),
@@ -85,22 +78,17 @@ async def release(parts: Parts, scope: Scope, _receive: Receive, send: Send) -> 
 
 
 def _admission(parts: Parts, sale: Sale, visitor: str, headers: Mapping[bytes, bytes]) -> Admission:
-    token = headers.get(b"fairdrop-admission", b"").decode("latin-1")
+    token = headers.get(HEADER, b"").decode("latin-1")
     verified = parts.admissions.verify(token, sale=sale.id, buyer=visitor, now_s=time.time())
     if isinstance(verified, Refusal):
-        raise _token_problem(verified)
+        raise problem_of(verified)
     return verified
-
-
-def _token_problem(refusal: Refusal) -> Problem:
-    status, detail = _TOKEN_PROBLEMS[refusal]
-    return Problem(status, refusal, detail)
 
 
 def _refused(answer: Reservation) -> Problem:
     outcome = answer.outcome
     if outcome in (ReserveOutcome.NOT_ADMITTED, ReserveOutcome.OTHER_ADMISSION):
-        return _token_problem(Refusal.REVOKED)
+        return problem_of(Refusal.REVOKED)
     if outcome is ReserveOutcome.ALREADY_RESERVED:
         return Problem(
             409,

@@ -101,6 +101,11 @@ _SECURITY = {
         " `fairdrop_visitor` instead.",
     },
     "visitorCookie": {"type": "apiKey", "in": "cookie", "name": "fairdrop_visitor"},
+    "shopKey": {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "An API key of the shop's servers (`FAIRDROP_SHOP_KEYS`).",
+    },
     "adminKey": {
         "type": "http",
         "scheme": "bearer",

@@ -29,6 +29,10 @@ _REFERENCE = "#/components/schemas/{name}"
 TAGS = [
     {"name": "line", "description": "Data plane: see sales, join the line, claim a turn."},
     {"name": "checkout", "description": "Data plane: reserve units, order, pay."},
+    {
+        "name": "shop",
+        "description": "Data plane: what protects and follows a checkout of the shop's own.",
+    },
     {"name": "gateways", "description": "What payment gateways call."},
     {"name": "operation", "description": "What load balancers and monitoring call."},
 ]
@@ -48,6 +52,9 @@ _STRUCTS: tuple[type[msgspec.Struct], ...] = (
     documents.ReservationDocument,
     documents.OrderRequest,
     documents.OrderDocument,
+    documents.CompletionRequest,
+    documents.CompletionDocument,
+    documents.RevocationsDocument,
 )
 
 

@@ -29,6 +29,12 @@ _ADMISSION = (
     "The admission token (a JWT) that claiming gave.",
     {"type": "string"},
 )
+_ADMISSION_MAYBE = (
+    "header",
+    "fairdrop-admission",
+    "The admission token; left out when the cookie carries it.",
+    {"type": "string"},
+)
 _KEY = (
     "header",
     "Idempotency-Key",
@@ -273,6 +279,68 @@ OPERATIONS = (
             503: _BUSY,
         },
         security=_ANYBODY,
+    ),
+    Operation(
+        "get",
+        "/v1/sales/{sale}/auth",
+        "check_admission",
+        "Is this request by somebody inside?",
+        "For `auth_request` of nginx and `forward_auth` of Caddy. The token comes in its header or in the"
+        " cookie `fairdrop_admission_<slug>`, never in the address. The header `Fairdrop-Reason` repeats"
+        " the problem's code (W20).",
+        "shop",
+        (_SALE, _ADMISSION_MAYBE),
+        {
+            204: ("Yes; headers name the buyer, the admission and when it ends.", None),
+            401: _refused("There is no token (`admission_required`)."),
+            403: _refused(
+                "`admission_forged`, `admission_expired`, `admission_revoked`,"
+                " `admission_other_sale` or `admission_other_buyer`."
+            ),
+            404: _NO_SALE,
+            503: _BUSY,
+        },
+        security=_ANYBODY,
+    ),
+    Operation(
+        "get",
+        "/v1/sales/{sale}/revocations",
+        "list_revocations",
+        "Tokens that ended before their expiry",
+        "The same for everybody and cacheable for a second. A token is revoked when its `jti` begins with"
+        " one of the eight characters listed, or when its epoch is another (W12).",
+        "shop",
+        (_SALE, ("header", "If-None-Match", "The ETag of the copy at hand.", {"type": "string"})),
+        {
+            200: ("The list, with an ETag.", documents.RevocationsDocument),
+            304: ("The copy at hand is still right.", None),
+            404: _NO_SALE,
+            503: _BUSY,
+        },
+        security=_ANYBODY,
+    ),
+    Operation(
+        "post",
+        "/v1/sales/{sale}/completions",
+        "report_completion",
+        "Tell how the shop's own checkout ended",
+        "Frees the place inside at once and ends the token. Repeating a report changes nothing; another"
+        " order for the same admission is refused, so that it can be rolled back (W13).",
+        "shop",
+        (_SALE,),
+        {
+            200: ("On record.", documents.CompletionDocument),
+            400: _refused("The body is not JSON (`malformed_json`)."),
+            401: _refused("The API key is missing or wrong (`api_key_required`)."),
+            403: _refused("`admission_forged` or `admission_other_sale`."),
+            404: _NO_SALE,
+            409: _refused("`admission_used`: the admission has ended with another order."),
+            413: _refused("`body_too_large`."),
+            422: _refused("`invalid_request`."),
+            503: _BUSY,
+        },
+        documents.CompletionRequest,
+        security=[{"shopKey": []}, {"adminKey": []}],
     ),
     Operation(
         "get",
