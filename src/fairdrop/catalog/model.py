@@ -47,6 +47,7 @@ class Sale(msgspec.Struct, frozen=True):
     epoch: int
     version: int
     variants: tuple[Variant, ...] = ()
+    capture: str = "automatic"
 
     @property
     def ref(self) -> SaleRef:
@@ -108,3 +109,4 @@ class NewSale(msgspec.Struct, frozen=True):
     accept_late: bool = True
     payment_attempts: int = 3
     gateway: str = "sandbox"
+    capture: str = "automatic"

@@ -61,6 +61,7 @@ async def insert_sale(connection: Connection, sale_id: str, new: NewSale) -> Non
         new.accept_late,
         new.payment_attempts,
         new.gateway,
+        new.capture,
     )
     await connection.execute(
         SQL["insert_variants"],

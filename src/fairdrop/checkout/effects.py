@@ -21,6 +21,7 @@ from .rules import (
     Facts,
     OrderState,
     Verdict,
+    judge_authorised,
     judge_decline,
     judge_success,
     transition,
@@ -52,7 +53,7 @@ class LateEvent(NamedTuple):
 class LockedOrder:
     """One locked row, and what the batch has decided about it so far."""
 
-    __slots__ = ("changed", "declines", "key", "received", "refunded", "row", "state")
+    __slots__ = ("authorised", "changed", "declines", "key", "received", "refunded", "row", "state")
 
     def __init__(self, row: asyncpg.Record) -> None:
         """Begin with what the row says."""
@@ -62,6 +63,7 @@ class LockedOrder:
         self.declines: int = row["declines"]
         self.received: int = row["received_minor"]
         self.refunded: int = row["refunded_minor"]
+        self.authorised = False
         self.changed = False
 
     def facts(self, *, admission_used: bool = False) -> Facts:
@@ -77,6 +79,7 @@ class LockedOrder:
             row["accept_late"],
             admission_used,
             row["looking"],
+            row["payment_state"] == "AUTHORISED" or self.authorised,
         )
 
     @property
@@ -114,6 +117,9 @@ class Batch:
         self.freed: list[UUID] = []
         self.received: list[tuple[UUID, int, str]] = []
         self.unasked: list[tuple[UUID, str, str, int, str]] = []
+        self.authorised: list[tuple[UUID, str, str, int, str]] = []
+        self.voided: list[tuple[UUID, str, str, int, str]] = []
+        """(order, gateway, intent, amount, currency): set aside, and to be taken or let go."""
         self.declined: dict[UUID, str] = {}
         self.failed: list[UUID] = []
         self.closed: list[UUID] = []
@@ -135,6 +141,8 @@ class Batch:
                 event["currency"],
                 late_units=None if late is None else bool(late.lines),
             )
+        if kind == "AUTHORIZED":
+            return judge_authorised(order.facts(), event["amount_minor"], event["currency"])
         if kind == "FAILED":
             return judge_decline(order.facts())
         if kind == "CANCELED" and order.state is OrderState.PAYMENT_PENDING:
@@ -189,7 +197,8 @@ class Batch:
             "total_minor": row["total_minor"],
             "currency": row["currency"],
         }
-        self.events.append(Event(key, f"order.{to.lower()}", payload))
+        what = _EVENTS.get(cause, to.lower())
+        self.events.append(Event(key, f"order.{what}", payload))
         order.state = to
         order.changed = True
         return True
@@ -211,6 +220,24 @@ def _confirm(batch: Batch, event: asyncpg.Record, order: LockedOrder, before: Or
         key, row["sale_id"], row["currency"], row["subtotal_minor"], row["fee_minor"]
     )
     (batch.sold if before in LIVE else batch.sold_late).append(key)
+
+
+def _secure(batch: Batch, event: asyncpg.Record, order: LockedOrder, _before: OrderState) -> None:
+    order.authorised = True
+    batch.authorised.append(_set_aside(event, order))
+
+
+def _void(batch: Batch, event: asyncpg.Record, order: LockedOrder, before: OrderState) -> None:
+    batch.voided.append(_set_aside(event, order))
+    if before in LIVE:
+        batch.failed.append(order.key)
+        batch.freed.append(order.key)
+        batch.ended.append(order.key)
+
+
+def _set_aside(event: asyncpg.Record, order: LockedOrder) -> tuple[UUID, str, str, int, str]:
+    amount, currency = event["amount_minor"], event["currency"]
+    return (order.key, event["gateway"], event["intent_id"], amount, currency)
 
 
 def _return_money(
@@ -272,12 +299,17 @@ def _wait_for_units(
     batch.wait_for_units.append(event["id"])
 
 
+_EVENTS = {Cause.AUTHORISED: "authorised"}
+"""Kinds of events of steps that lead to no new state; of all others it is the new state."""
 _UNSETTLED = (Verdict.LOOK_FOR_UNITS, Verdict.WAIT_FOR_UNITS)
 _EFFECTS = {
     Verdict.CONFIRM: _confirm,
     Verdict.CONFIRM_LATE: _confirm,
     Verdict.LOOK_FOR_UNITS: _look_for_units,
     Verdict.WAIT_FOR_UNITS: _wait_for_units,
+    Verdict.SECURE: _secure,
+    Verdict.VOID: _void,
+    Verdict.VOID_WRONG: _void,
     Verdict.RETURN_MONEY: _return_money,
     Verdict.RETURN_WRONG: _return_money,
     Verdict.COUNT_DECLINE: _count_decline,

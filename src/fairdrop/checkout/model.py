@@ -50,6 +50,7 @@ class Order(msgspec.Struct, frozen=True):
     email: str | None = None
     name: str | None = None
     gateway: str = ""
+    capture: str = "automatic"
     epoch: int = 0
 
 
@@ -126,6 +127,7 @@ class Opened(msgspec.Struct, frozen=True):
     sale: str
     epoch: int
     gateway: str
+    capture: str
     amount_minor: int
     currency: str
     deadline: datetime

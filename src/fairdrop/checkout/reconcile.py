@@ -35,6 +35,13 @@ if TYPE_CHECKING:
 _log = structlog.get_logger(__name__)
 SQL = Queries("fairdrop.checkout", "sweep")
 BATCH = 50
+_TOLD = {
+    IntentStatus.REQUIRES_CAPTURE: EventKind.AUTHORIZED,
+    IntentStatus.SUCCEEDED: EventKind.SUCCEEDED,
+    IntentStatus.CANCELED: EventKind.CANCELED,
+}
+"""What is told of an intent that was looked at, as its webhook would have told it."""
+_OPEN = (IntentStatus.REQUIRES_PAYMENT, IntentStatus.REQUIRES_CAPTURE)
 GIVE_UP_AFTER = 6
 """Looks for an intent that the gateway does not know, before a dead order's payment is closed."""
 
@@ -73,40 +80,55 @@ class Reconciler:
         await asyncio.gather(*(self._pay_refund(row) for row in rows))
         return len(rows)
 
-    async def _check_payment(self, row: asyncpg.Record) -> None:  # noqa: PLR0912 - one branch an answer
+    async def _check_payment(self, row: asyncpg.Record) -> None:
         gateway = self._gateways.get(row["gateway"])
         if gateway is None:
             return
-        alive = OrderState(row["order_state"]) in LIVE
         try:
-            if row["intent_id"] is None:
-                intent = await gateway.find(str(row["order_id"]))
-            else:
-                intent = await gateway.fetch(row["intent_id"])
-            if intent is None:
-                if not alive and row["tries"] >= GIVE_UP_AFTER:
-                    await self._close(row)
-                return
-            if row["intent_id"] is None:
-                # Somebody died between making the intent and writing it down.
-                await records.payments_opened(
-                    self._database, [(str(row["order_id"]), intent.id, intent.pay_url)]
-                )
-            if intent.status is IntentStatus.REQUIRES_PAYMENT and not alive:
-                intent = await self._withdraw(gateway, intent)
+            intent = await self._look(gateway, row)
         except GatewayUnavailable as error:
             _log.warning("gateway_unavailable", gateway=gateway.name, error=str(error))
             return
         except GatewayRefused as error:
             _log.warning("gateway_refused", gateway=gateway.name, code=error.code)
             return
-        if intent.status is IntentStatus.SUCCEEDED:
-            await self._tell(row["gateway"], intent, EventKind.SUCCEEDED)
-        elif intent.status is IntentStatus.CANCELED:
-            if alive:
-                await self._tell(row["gateway"], intent, EventKind.CANCELED)
-            else:
+        alive = OrderState(row["order_state"]) in LIVE
+        if intent is None:
+            if not alive and row["tries"] >= GIVE_UP_AFTER:
                 await self._close(row)
+        elif intent.status is IntentStatus.CANCELED and not alive:
+            await self._close(row)
+        elif intent.status in _TOLD:
+            await self._tell(row["gateway"], intent, _TOLD[intent.status])
+
+    async def _look(self, gateway: Gateway, row: asyncpg.Record) -> Intent | None:
+        """The payment's intent as it stands, after what the order's state asks for: taking money that
+        is set aside for secured units, letting go of what is for nothing (O4).
+        """
+        if row["intent_id"] is None:
+            intent = await gateway.find(str(row["order_id"]))
+            if intent is None:
+                return None
+            # Somebody died between making the intent and writing it down.
+            await records.payments_opened(
+                self._database, [(str(row["order_id"]), intent.id, intent.pay_url)]
+            )
+        elif row["state"] == "AUTHORISED" and OrderState(row["order_state"]) in LIVE:
+            return await self._capture(gateway, row)
+        else:
+            intent = await gateway.fetch(row["intent_id"])
+        if intent.status in _OPEN and OrderState(row["order_state"]) not in LIVE:
+            return await self._withdraw(gateway, intent)
+        return intent
+
+    @staticmethod
+    async def _capture(gateway: Gateway, row: asyncpg.Record) -> Intent:
+        """Take the money; a repeat takes nothing more (case 22). What it was, if it is gone."""
+        try:
+            return await gateway.capture(row["intent_id"], row["amount_minor"])
+        except GatewayRefused as error:
+            _log.warning("capture_refused", order=str(row["order_id"]), code=error.code)
+            return await gateway.fetch(row["intent_id"])
 
     @staticmethod
     async def _withdraw(gateway: Gateway, intent: Intent) -> Intent:

@@ -167,6 +167,7 @@ async def begin_payments(
             sale=str(row["sale_id"]),
             epoch=row["epoch"],
             gateway=row["gateway"],
+            capture=row["capture"],
             amount_minor=row["total_minor"],
             currency=row["currency"],
             deadline=row["deadline"],
@@ -277,5 +278,6 @@ def _order(row: Any, lines: list[OrderLine]) -> Order:
         email=row["email"],
         name=row["name"],
         gateway=row["gateway"],
+        capture=row["capture"],
         epoch=row["epoch"],
     )

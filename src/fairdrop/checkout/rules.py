@@ -35,6 +35,8 @@ class Cause(StrEnum):
     PAID_LATE = "paid_late"
     PAID_TOO_LATE = "paid_too_late"
     PAID_WRONG = "paid_wrong_amount"
+    AUTHORISED = "authorised"
+    AUTHORISED_WRONG = "authorised_wrong_amount"
     DECLINE = "declined"
     VOID = "payment_closed"
     EXPIRE = "deadline"
@@ -58,6 +60,11 @@ TRANSITIONS: MappingProxyType[tuple[OrderState, Cause], OrderState] = MappingPro
         (_S.PAYMENT_PENDING, _C.VOID): _S.PAYMENT_FAILED,
         (_S.PAYMENT_PENDING, _C.EXPIRE): _S.EXPIRED,
         (_S.PAYMENT_PENDING, _C.CANCEL): _S.CANCELLED,
+        # Set aside at the bank: the units are secured, and the money is taken next (O4).
+        (_S.RESERVED, _C.AUTHORISED): _S.PAYMENT_PENDING,
+        (_S.PAYMENT_PENDING, _C.AUTHORISED): _S.PAYMENT_PENDING,
+        (_S.RESERVED, _C.AUTHORISED_WRONG): _S.PAYMENT_FAILED,
+        (_S.PAYMENT_PENDING, _C.AUTHORISED_WRONG): _S.PAYMENT_FAILED,
         # Money for an order that was given up: new units if there are any, else back (O7, O8).
         (_S.EXPIRED, _C.PAID_LATE): _S.CONFIRMED,
         (_S.EXPIRED, _C.PAID_TOO_LATE): _S.REFUND_PENDING,
@@ -102,6 +109,8 @@ class Facts(NamedTuple):
     """Whether the buyer has begun anew: another order under way has the same admission."""
     looking: bool = False
     """Whether somebody is looking for new units at this moment."""
+    authorised: bool = False
+    """Whether the money is set aside and the units are secured already."""
 
 
 class Verdict(StrEnum):
@@ -111,6 +120,9 @@ class Verdict(StrEnum):
     CONFIRM_LATE = "confirmed_late"
     LOOK_FOR_UNITS = "looks_for_units"
     WAIT_FOR_UNITS = "waits_for_units"
+    SECURE = "units_secured"
+    VOID = "voided"
+    VOID_WRONG = "wrong_amount_voided"
     RETURN_MONEY = "money_returned"
     RETURN_WRONG = "wrong_amount_returned"
     COUNT_DECLINE = "decline_counted"
@@ -143,13 +155,29 @@ def judge_success(
     return Verdict.RETURN_MONEY
 
 
+def judge_authorised(facts: Facts, amount_minor: int, currency: str) -> Verdict:
+    """What to do when the bank has set the money aside: take it, or let it go (O4).
+
+    Nothing has been taken, so there is nothing to return: what comes too late, or is not what the
+    order costs, is voided (case 33). ``accept_late`` is about money that came in.
+    """
+    if facts.received_minor > 0 or facts.authorised:
+        return Verdict.NOTHING
+    if facts.state not in LIVE:
+        return Verdict.VOID
+    if amount_minor != facts.total_minor or currency != facts.currency:
+        return Verdict.VOID_WRONG
+    return Verdict.SECURE
+
+
 def judge_decline(facts: Facts) -> Verdict:
     """What to do with a declined attempt: count it, or give the order up after the last one.
 
     A decline that is told after the success, or after the end, changes nothing (states only move
     forward, case 20).
     """
-    if facts.state is not OrderState.PAYMENT_PENDING or facts.received_minor > 0:
+    paid = facts.received_minor > 0 or facts.authorised
+    if facts.state is not OrderState.PAYMENT_PENDING or paid:
         return Verdict.NOTHING
     return Verdict.FAIL if facts.declines + 1 >= facts.payment_attempts else Verdict.COUNT_DECLINE
 
@@ -158,6 +186,8 @@ CAUSES: MappingProxyType[Verdict, Cause] = MappingProxyType(
     {
         Verdict.CONFIRM: Cause.PAID,
         Verdict.CONFIRM_LATE: Cause.PAID_LATE,
+        Verdict.SECURE: Cause.AUTHORISED,
+        Verdict.VOID_WRONG: Cause.AUTHORISED_WRONG,
         Verdict.RETURN_MONEY: Cause.PAID_TOO_LATE,
         Verdict.RETURN_WRONG: Cause.PAID_WRONG,
         Verdict.FAIL: Cause.DECLINE,

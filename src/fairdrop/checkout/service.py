@@ -17,7 +17,7 @@ from fairdrop.batching import Batcher
 from fairdrop.errors import StoreUnavailable
 from fairdrop.ids import SaleRef, is_uuid
 from fairdrop.inventory import ReleaseOutcome, StartOutcome
-from fairdrop.payments import GatewayUnavailable, PaymentRequest
+from fairdrop.payments import CaptureMode, GatewayUnavailable, PaymentRequest
 
 from . import records
 from .model import (
@@ -152,7 +152,11 @@ class Checkout:
         if opened is not None:
             await self._follow_deadline(opened)
             await self._create_intent(
-                opened.gateway, opened.order, opened.amount_minor, opened.currency
+                opened.gateway,
+                opened.order,
+                opened.amount_minor,
+                opened.currency,
+                CaptureMode(opened.capture),
             )
         order = await self.order(order_id, buyer)
         if order is None:
@@ -160,7 +164,13 @@ class Checkout:
         if order.state is not OrderState.PAYMENT_PENDING or order.payment is None:
             return PayRefusal.NOT_PAYABLE
         if order.payment.url is None:
-            await self._create_intent(order.gateway, order.id, order.total_minor, order.currency)
+            await self._create_intent(
+                order.gateway,
+                order.id,
+                order.total_minor,
+                order.currency,
+                CaptureMode(order.capture),
+            )
             order = await self.order(order_id, buyer)
         return order if order is not None else PayRefusal.NO_ORDER
 
@@ -178,7 +188,12 @@ class Checkout:
         return order
 
     async def _create_intent(
-        self, gateway_name: str, order_id: str, amount_minor: int, currency: str
+        self,
+        gateway_name: str,
+        order_id: str,
+        amount_minor: int,
+        currency: str,
+        capture: CaptureMode,
     ) -> None:
         gateway = self._gateways.get(gateway_name)
         if gateway is None:
@@ -190,6 +205,7 @@ class Checkout:
                 currency=currency,
                 idempotency_key=order_id,
                 return_url=self._return_url(order_id),
+                capture=capture,
             )
         )
         await self._opened.submit((order_id, intent.id, intent.pay_url))

@@ -50,6 +50,8 @@ IN_FLIGHT = 3
 Measured on two cores: 10,300 orders a second with one, 12,500 with two, 16,000 with three."""
 LATE_LEASE_MS = 5_000
 """How long an order that needs new units is left to the settler that looks for them."""
+CAPTURE_WITHIN_MS = 6 * 86_400_000
+"""How long money that is set aside may wait to be taken: banks let it go after seven days."""
 LATE_ATTEMPTS = 12
 """Looks for new units while the store does not answer (about a minute); then the money goes back."""
 
@@ -284,6 +286,10 @@ async def _write(connection: Connection, batch: Batch) -> None:  # noqa: C901, P
         await connection.execute(SQL["payments_received"], *zip(*batch.received, strict=True))
     if batch.unasked:
         await connection.execute(SQL["insert_received"], *zip(*batch.unasked, strict=True))
+    if batch.authorised:
+        await connection.execute(
+            SQL["payments_authorised"], *zip(*batch.authorised, strict=True), CAPTURE_WITHIN_MS
+        )
     if batch.declined:
         await connection.execute(
             SQL["payments_declined"], list(batch.declined), list(batch.declined.values())
@@ -295,6 +301,8 @@ async def _write(connection: Connection, batch: Batch) -> None:  # noqa: C901, P
         await connection.execute(SQL["delete_timers"], over)
     if batch.failed:
         await connection.execute(records.SQL["end_deadlines"], batch.failed)
+    if batch.voided:
+        await connection.execute(SQL["payments_to_void"], *zip(*batch.voided, strict=True))
     if batch.refunds:
         await connection.execute(SQL["insert_refunds"], *zip(*batch.refunds, strict=True))
     if batch.refunds_done:

@@ -65,8 +65,8 @@ class Gateway(Protocol):
     async def find(self, reference: str) -> Intent | None:
         """The intent of this reference that matters most, None if the gateway knows none.
 
-        A succeeded one comes first, then one under way, then an open one, then a cancelled one;
-        among equals the newest.
+        A succeeded one comes first, then an authorised one, one under way, an open one, a cancelled
+        one; among equals the newest.
         """
 
     async def fetch(self, intent_id: str) -> Intent:
@@ -75,16 +75,18 @@ class Gateway(Protocol):
     async def cancel(self, intent_id: str) -> Intent:
         """Make sure that the intent is never charged; repeating it is harmless.
 
+        What the bank has set aside is free again (a void).
+
         Refused with ``intent_succeeded`` when the money was taken already, and with
         ``intent_processing`` while a bank decides: ask again later.
         """
 
     async def capture(self, intent_id: str, amount_minor: int) -> Intent:
-        """Take up to ``amount_minor`` of an authorised payment (``CaptureMode.MANUAL``).
+        """Take ``amount_minor``, all that was authorised (``CaptureMode.MANUAL``); one key an intent.
 
-        With automatic capture there is nothing left to do: an intent that has received exactly
-        this amount is returned as it is, so that a saga step may call it either way. Refused with
-        ``not_capturable`` otherwise.
+        An intent that has received exactly this amount is returned as it is, so that a step that is
+        repeated, or finds automatic capture, has nothing left to do. Refused with ``not_capturable``
+        otherwise.
         """
 
     async def refund(self, intent_id: str, amount_minor: int, refund_id: str) -> GatewayRefund:

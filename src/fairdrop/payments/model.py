@@ -22,6 +22,8 @@ class IntentStatus(enum.Enum):
     """Nothing taken yet; declined attempts leave it here, so that the buyer can try again."""
     PROCESSING = "processing"
     """An attempt is under way at the bank: it can end either way and cannot be cancelled."""
+    REQUIRES_CAPTURE = "requires_capture"
+    """The bank has set the money aside (``CaptureMode.MANUAL``): capture takes it, cancel frees it."""
     SUCCEEDED = "succeeded"
     """The money was taken, once. Final."""
     CANCELED = "canceled"
@@ -29,7 +31,7 @@ class IntentStatus(enum.Enum):
 
 
 class CaptureMode(enum.Enum):
-    """When the money moves after the buyer has agreed."""
+    """When the money moves after the buyer has agreed: at once, or when the shop says so."""
 
     AUTOMATIC = "automatic"
     MANUAL = "manual"
@@ -120,6 +122,7 @@ class Page(msgspec.Struct, Generic[Item], frozen=True, kw_only=True):
 class EventKind(enum.Enum):
     """What a gateway tells us unasked."""
 
+    AUTHORIZED = "payment.authorized"
     SUCCEEDED = "payment.succeeded"
     FAILED = "payment.failed"
     CANCELED = "payment.canceled"

@@ -83,9 +83,10 @@ _KINDS = {kind.value: kind for kind in EventKind}
 # Which intent of a reference matters most: where money is or may be.
 _RANK = {
     IntentStatus.SUCCEEDED: 0,
-    IntentStatus.PROCESSING: 1,
-    IntentStatus.REQUIRES_PAYMENT: 2,
-    IntentStatus.CANCELED: 3,
+    IntentStatus.REQUIRES_CAPTURE: 1,
+    IntentStatus.PROCESSING: 2,
+    IntentStatus.REQUIRES_PAYMENT: 3,
+    IntentStatus.CANCELED: 4,
 }
 
 
@@ -152,11 +153,10 @@ class SandboxGateway:
         return await self._post(path, _intent, None, f"cancel-{intent_id}")
 
     async def capture(self, intent_id: str, amount_minor: int) -> Intent:
-        """See :meth:`.gateway.Gateway.capture`. The sandbox captures automatically, in full."""
-        intent = await self.fetch(intent_id)
-        if intent.amount_received_minor != amount_minor:
-            raise GatewayRefused(409, "not_capturable", "the sandbox captures in full, by itself")
-        return intent
+        """See :meth:`.gateway.Gateway.capture`. The sandbox captures in full."""
+        path = f"/v1/intents/{quote(intent_id, safe='')}/capture"
+        body = {"amount_minor": amount_minor}
+        return await self._post(path, _intent, body, f"capture-{intent_id}")
 
     async def refund(self, intent_id: str, amount_minor: int, refund_id: str) -> GatewayRefund:
         """See :meth:`.gateway.Gateway.refund`."""

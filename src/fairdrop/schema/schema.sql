@@ -32,7 +32,10 @@ CREATE TABLE sales (
     -- Grows with each change; the store takes over what is newer than what it has.
     version          integer NOT NULL DEFAULT 1,
     created_at       timestamptz NOT NULL DEFAULT now(),
-    updated_at       timestamptz NOT NULL DEFAULT now()
+    updated_at       timestamptz NOT NULL DEFAULT now(),
+    -- automatic: the gateway takes the money when the buyer agrees. manual: it sets the money aside,
+    -- and takes it when the units are secured; late agreement costs nobody anything (O4).
+    capture          text NOT NULL DEFAULT 'automatic' CHECK (capture IN ('automatic', 'manual'))
 );
 
 -- What is sold. Each variant (a size, a seat category) has its own stock and price.
@@ -130,6 +133,7 @@ CREATE TABLE units (
 -- The payment of an order at its gateway: one intent an order, made once (O5).
 --   CREATING   our row is committed, the gateway may or may not have heard
 --   OPEN       the intent exists; the buyer may pay it
+--   AUTHORISED the bank has set the money aside and the units are secured: it is to be taken
 --   SUCCEEDED  money came in
 --   CLOSED     the intent can never bring money any more
 CREATE TABLE payments (
@@ -137,7 +141,7 @@ CREATE TABLE payments (
     gateway       text NOT NULL,
     intent_id     text UNIQUE,
     pay_url       text,
-    state         text NOT NULL CHECK (state IN ('CREATING', 'OPEN', 'SUCCEEDED', 'CLOSED')),
+    state         text NOT NULL CHECK (state IN ('CREATING', 'OPEN', 'AUTHORISED', 'SUCCEEDED', 'CLOSED')),
     amount_minor  bigint NOT NULL CHECK (amount_minor >= 0),
     currency      text NOT NULL,
     -- What the gateway says came in; refunds never exceed it (O9).

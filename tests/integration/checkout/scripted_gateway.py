@@ -15,6 +15,7 @@ import msgspec
 
 from fairdrop.ids import new_id
 from fairdrop.payments import (
+    CaptureMode,
     EventKind,
     GatewayCharge,
     GatewayEvent,
@@ -45,6 +46,7 @@ class ScriptedGateway:
     intents: dict[str, Intent] = field(default_factory=dict)
     by_key: dict[str, str] = field(default_factory=dict)
     keys_of_refunds: dict[str, GatewayRefund] = field(default_factory=dict)
+    captures: dict[str, CaptureMode] = field(default_factory=dict)
     taken: list[GatewayCharge] = field(default_factory=list)
 
     # ------------------------------------------------------------ what the shop calls
@@ -54,6 +56,7 @@ class ScriptedGateway:
             if request.idempotency_key not in self.by_key:
                 intent_id = f"pi_{new_id()}"
                 self.by_key[request.idempotency_key] = intent_id
+                self.captures[intent_id] = request.capture
                 self.intents[intent_id] = Intent(
                     id=intent_id,
                     status=IntentStatus.REQUIRES_PAYMENT,
@@ -94,7 +97,16 @@ class ScriptedGateway:
             return self._change(intent_id, status=IntentStatus.CANCELED)
 
     async def capture(self, intent_id: str, amount_minor: int) -> Intent:
-        raise NotImplementedError
+        with _Call(self, "capture"):
+            intent = self.intents[intent_id]
+            if (
+                intent.status is IntentStatus.REQUIRES_CAPTURE
+                and amount_minor == intent.amount_minor
+            ):
+                self.take_money(intent.reference)
+            elif intent.amount_received_minor != amount_minor:
+                raise GatewayRefused(409, "not_capturable")
+            return self.intents[intent_id]
 
     async def refund(self, intent_id: str, amount_minor: int, refund_id: str) -> GatewayRefund:
         with _Call(self, "refund"):
@@ -159,6 +171,14 @@ class ScriptedGateway:
                 )
             )
         return event_of(intent, EventKind.SUCCEEDED, amount_minor=intent.amount_received_minor)
+
+    def set_aside(self, order: str, amount_minor: int | None = None) -> GatewayEvent:
+        """The buyer agrees, of a sale with manual capture; the event that tells of it."""
+        intent = self.intent_of(order)
+        assert self.captures[intent.id] is CaptureMode.MANUAL
+        if intent.status is IntentStatus.REQUIRES_PAYMENT:
+            intent = self._change(intent.id, status=IntentStatus.REQUIRES_CAPTURE)
+        return event_of(intent, EventKind.AUTHORIZED, amount_minor=amount_minor)
 
     def decline(self, order: str, code: str = "card_declined") -> GatewayEvent:
         """The buyer's card is declined; the intent stays open."""

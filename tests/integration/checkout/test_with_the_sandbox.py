@@ -17,7 +17,7 @@ from aiohttp import web
 from fairdrop.app import Parts
 from fairdrop.checkout import Order, OrderState
 from fairdrop.errors import FairdropError
-from fairdrop.payments import GatewayEvent, SandboxGateway
+from fairdrop.payments import GatewayEvent, IntentStatus, SandboxGateway
 from fairdrop.worker import Worker
 from tests.integration.checkout.conftest import NewShop
 from tests.integration.checkout.shop import Shop
@@ -230,3 +230,35 @@ async def test_yen_and_dinars_are_charged_as_they_are_shown(
         assert intent is not None
         assert await all_charges(bank.adapter, intent.id) == [total]
         assert intent.currency == currency
+
+
+async def test_with_manual_capture_the_worker_takes_the_money_and_lets_late_money_go(
+    sell: NewShop, bank: Bank, shop: Shop
+) -> None:
+    """O4: authorise, secure, capture; webhooks that are lost or doubled change nothing."""
+    shop = await sell(10, capture="manual")
+    orders = [await shop.pending() for _ in range(4)]
+    told, untold, late, declined = orders
+    await shop.expire(late)
+    async with working(shop.parts):
+        await asyncio.gather(
+            bank.pay(told, duplicate=2),
+            bank.pay(untold, drop=True),
+            bank.pay(declined, DECLINED),
+            bank.pay(late),
+            return_exceptions=True,  # the worker may have closed the late one already
+        )
+        for order in (told, untold):
+            await until(shop, order, S.CONFIRMED)
+        intent = await bank.adapter.find(late.id)
+        assert intent is not None
+        async with asyncio.timeout(60):
+            while intent.status is not IntentStatus.CANCELED:
+                intent = await bank.adapter.fetch(intent.id)
+                await asyncio.sleep(0.02)
+    for order, charged in ((told, [4_950]), (untold, [4_950]), (late, []), (declined, [])):
+        found = await bank.adapter.find(order.id)
+        assert found is not None
+        assert await all_charges(bank.adapter, found.id) == charged
+    assert await shop.entries(late) == []
+    await shop.now(late, S.EXPIRED)

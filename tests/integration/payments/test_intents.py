@@ -8,9 +8,11 @@ import msgspec
 import pytest
 
 from fairdrop.payments import (
+    CaptureMode,
     Gateway,
     GatewayRefused,
     GatewayUnavailable,
+    Intent,
     IntentStatus,
     SandboxGateway,
 )
@@ -21,9 +23,12 @@ from tests.integration.payments.running_gateway import (
     Json,
     RunningGateway,
     a_request,
+    all_charges,
     an_intent,
+    eventually,
     new_reference,
 )
+from tests.integration.payments.webhook_receiver import WebhookReceiver
 
 
 def a_body(reference: str, **changes: Json) -> dict[str, Json]:
@@ -166,7 +171,7 @@ async def test_capture_agrees_with_what_automatic_capture_took(
         ({"amount_minor": 10**13}, "invalid_request"),
         ({"currency": "eur"}, "invalid_currency"),
         ({"currency": "EURO"}, "invalid_currency"),
-        ({"capture": "manual"}, "invalid_request"),
+        ({"capture": "later"}, "invalid_request"),
         ({"amount": 100}, "invalid_request"),
         ({"return_url": "javascript:alert(1)"}, "invalid_return_url"),
         ({"return_url": "//shop.example/"}, "invalid_return_url"),
@@ -333,3 +338,50 @@ async def test_the_status_is_told_to_the_holder_of_the_client_secret_only(
     await buyer.pay(intent, SUCCEEDS)
     assert await buyer.call("POST", path, json=right) == (200, {"status": "succeeded"})
     assert (await buyer.call("POST", path, json=wrong))[0] == 403
+
+
+async def a_manual_intent(adapter: SandboxGateway, amount_minor: int = 900) -> Intent:
+    request = a_request(new_reference(), amount_minor)
+    return await adapter.create(msgspec.structs.replace(request, capture=CaptureMode.MANUAL))
+
+
+async def test_money_that_is_set_aside_is_taken_by_the_capture_once(
+    adapter: SandboxGateway, buyer: Buyer, receiver: WebhookReceiver
+) -> None:
+    """O4, case 22: authorise, then capture; a capture that is repeated takes nothing more."""
+    intent = await a_manual_intent(adapter)
+    for _ in range(2):
+        assert (await buyer.pay(intent))[1] == {"status": "requires_capture"}
+    held = await adapter.fetch(intent.id)
+    assert (held.status, held.amount_received_minor) == (IntentStatus.REQUIRES_CAPTURE, 0)
+    assert await all_charges(adapter, intent.id) == []
+    with pytest.raises(GatewayRefused, match="not_capturable"):
+        await adapter.capture(intent.id, 899)
+    captured = await asyncio.gather(*(adapter.capture(intent.id, 900) for _ in range(5)))
+    assert {(one.status, one.amount_received_minor) for one in captured} == {
+        (IntentStatus.SUCCEEDED, 900)
+    }
+    assert await all_charges(adapter, intent.id) == [900]
+    await eventually(lambda: len(receiver.accepted(intent.reference)) == 2)
+    assert [one.document["type"] for one in receiver.accepted(intent.reference)] == [
+        "payment.authorized",
+        "payment.succeeded",
+    ]
+
+
+async def test_money_that_is_let_go_is_never_taken(adapter: SandboxGateway, buyer: Buyer) -> None:
+    intent = await a_manual_intent(adapter)
+    await buyer.pay(intent)
+    assert (await adapter.cancel(intent.id)).status is IntentStatus.CANCELED
+    with pytest.raises(GatewayRefused, match="not_capturable"):
+        await adapter.capture(intent.id, 900)
+    assert await all_charges(adapter, intent.id) == []
+
+
+async def test_with_manual_capture_nothing_can_be_refunded_before_it_is_taken(
+    adapter: SandboxGateway, buyer: Buyer
+) -> None:
+    intent = await a_manual_intent(adapter)
+    await buyer.pay(intent)
+    with pytest.raises(GatewayRefused, match="over_refund"):
+        await adapter.refund(intent.id, 900, new_reference())

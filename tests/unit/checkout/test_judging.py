@@ -15,6 +15,7 @@ from fairdrop.checkout.rules import (
     HoldEnding,
     Verdict,
     end_hold,
+    judge_authorised,
     judge_decline,
     judge_success,
     transition,
@@ -71,6 +72,33 @@ SUCCESSES = [
     ("CANCELLED", 4_950, "EUR", UNKNOWN, {}, "money_returned"),
     ("CANCELLED", 4_950, "EUR", True, {}, "money_returned"),
 ]
+
+
+SET_ASIDE = [
+    ("PAYMENT_PENDING", 4_950, "EUR", {}, "units_secured"),
+    ("RESERVED", 4_950, "EUR", {}, "units_secured"),
+    ("PAYMENT_PENDING", 4_950, "EUR", {"declines": 2}, "units_secured"),
+    ("PAYMENT_PENDING", 4_949, "EUR", {}, "wrong_amount_voided"),
+    ("PAYMENT_PENDING", 4_950, "USD", {}, "wrong_amount_voided"),
+    ("PAYMENT_PENDING", 4_950, "EUR", {"authorised": True}, "nothing_to_do"),
+    ("CONFIRMED", 4_950, "EUR", {"received_minor": 4_950}, "nothing_to_do"),
+    ("REFUNDED", 4_950, "EUR", {"received_minor": 4_950}, "nothing_to_do"),
+    ("EXPIRED", 4_950, "EUR", {}, "voided"),
+    ("EXPIRED", 4_949, "EUR", {}, "voided"),
+    ("EXPIRED", 4_950, "EUR", {"accept_late": False}, "voided"),
+    ("PAYMENT_FAILED", 4_950, "EUR", {"declines": 3}, "voided"),
+    ("CANCELLED", 4_950, "EUR", {}, "voided"),
+]
+
+
+@pytest.mark.parametrize(("state", "amount", "currency", "known", "verdict"), SET_ASIDE)
+def test_what_money_set_aside_leads_to(
+    state: str, amount: int, currency: str, known: dict[str, object], verdict: str
+) -> None:
+    """O4: it is taken for units that are secured, and let go for anything else."""
+    assert judge_authorised(facts(state, **known), amount, currency) == verdict
+    cause = CAUSES.get(Verdict(verdict))
+    assert cause is None or transition(OrderState(state), cause) is not None
 
 
 @pytest.mark.parametrize(("state", "amount", "currency", "late", "known", "verdict"), SUCCESSES)

@@ -6,14 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairdrop.payments import IntentStatus
+from fairdrop.payments import CaptureMode, IntentStatus
 from fairdrop.payments.sandbox.cards import CARDS
 from fairdrop.payments.sandbox.mischief import NO_MISCHIEF, Mischief
 from fairdrop.payments.sandbox.rules import (
     CANCELLATIONS,
     Attempt,
     AttemptKind,
+    Capture,
     decide_attempt,
+    decide_capture,
     may_refund,
 )
 from fairdrop.payments.sandbox.webhook_sender import retry_after_ms
@@ -43,6 +45,41 @@ def test_an_attempt_is_put_to_the_bank_only_while_the_intent_is_open(
     status: IntentStatus, card: object, mischief: Mischief, expected: Attempt
 ) -> None:
     assert decide_attempt(status, card, mischief) == expected  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("status", "mischief", "kind"),
+    [
+        (OPEN, NO_MISCHIEF, AttemptKind.AUTHORIZED),
+        (OPEN, Mischief(decline="expired"), AttemptKind.DECLINED),
+        (OPEN, Mischief(delay_ms=5), AttemptKind.PROCESSING),
+        (IntentStatus.REQUIRES_CAPTURE, NO_MISCHIEF, AttemptKind.ALREADY_AUTHORIZED),
+        (IntentStatus.CANCELED, NO_MISCHIEF, AttemptKind.REFUSED_CANCELED),
+    ],
+)
+def test_with_manual_capture_the_bank_sets_the_money_aside(
+    status: IntentStatus, mischief: Mischief, kind: AttemptKind
+) -> None:
+    assert decide_attempt(status, GOOD, mischief, CaptureMode.MANUAL).kind is kind
+
+
+@pytest.mark.parametrize(
+    ("status", "amount", "outcome"),
+    [
+        (IntentStatus.REQUIRES_CAPTURE, 900, Capture.CAPTURES),
+        (IntentStatus.REQUIRES_CAPTURE, 899, Capture.REFUSED),
+        (IntentStatus.REQUIRES_CAPTURE, 901, Capture.REFUSED),
+        (IntentStatus.SUCCEEDED, 900, Capture.CAPTURED),
+        (IntentStatus.SUCCEEDED, 899, Capture.REFUSED),
+        (OPEN, 900, Capture.REFUSED),
+        (IntentStatus.PROCESSING, 900, Capture.REFUSED),
+        (IntentStatus.CANCELED, 900, Capture.REFUSED),
+    ],
+)
+def test_only_what_is_set_aside_is_captured_in_full_and_once(
+    status: IntentStatus, amount: int, outcome: Capture
+) -> None:
+    assert decide_capture(status, 900, amount) is outcome
 
 
 def test_every_status_says_what_cancelling_comes_to() -> None:

@@ -2,8 +2,9 @@
 -- A new sale, not yet in the store (epoch 0). A taken slug raises a unique violation.
 INSERT INTO sales (id, slug, name, description, timezone, opens_at, closes_at, currency,
     rate_per_s, cap, claim_ttl_ms, lease_ttl_ms, hold_ttl_ms, payment_ttl_ms, order_limit,
-    buyer_limit, fee_bps, accept_late, payment_attempts, gateway)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20);
+    buyer_limit, fee_bps, accept_late, payment_attempts, gateway, capture)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20,
+    $21);
 
 -- name: insert_variants
 -- The variants of a sale, in the order given.

@@ -42,8 +42,8 @@ WHERE u.variant_id = d.variant_id AND u.serial = d.serial AND u.order_id = ANY($
 
 -- name: order
 -- One order with its payment.
-SELECT o.*, s.gateway, s.epoch, s.payment_attempts, p.intent_id, p.pay_url, p.state AS payment_state,
-    p.last_decline
+SELECT o.*, s.gateway, s.capture, s.epoch, s.payment_attempts, p.intent_id, p.pay_url,
+    p.state AS payment_state, p.last_decline
 FROM orders o JOIN sales s ON s.id = o.sale_id LEFT JOIN payments p ON p.order_id = o.id
 WHERE o.id = ANY($1::uuid[]);
 
@@ -56,7 +56,7 @@ WHERE l.order_id = ANY($1::uuid[]) ORDER BY l.order_id, v.position;
 -- RESERVED -> PAYMENT_PENDING while the deadline has not passed; the deadline moves once (H4).
 -- Rows are locked in id order.
 WITH locked AS (
-    SELECT o.id, s.payment_ttl_ms, s.gateway, s.epoch
+    SELECT o.id, s.payment_ttl_ms, s.gateway, s.capture, s.epoch
     FROM orders o JOIN sales s ON s.id = o.sale_id
         JOIN unnest($1::uuid[], $2::text[]) AS asked (id, buyer)
             ON asked.id = o.id AND asked.buyer = o.buyer
@@ -66,7 +66,7 @@ WITH locked AS (
 UPDATE orders o SET state = 'PAYMENT_PENDING', updated_at = now(),
     deadline = o.deadline + l.payment_ttl_ms * interval '1 millisecond'
 FROM locked l WHERE o.id = l.id
-RETURNING o.id, o.sale_id, o.buyer, l.gateway, l.epoch, o.total_minor, o.currency, o.deadline;
+RETURNING o.id, o.sale_id, o.buyer, l.gateway, l.capture, l.epoch, o.total_minor, o.currency, o.deadline;
 
 -- name: insert_payments
 INSERT INTO payments (order_id, gateway, state, amount_minor, currency)
@@ -99,9 +99,10 @@ FROM unnest($1::uuid[], $2::text[], $3::text[]) AS t (order_id, intent_id, pay_u
 WHERE p.order_id = t.order_id AND p.intent_id IS NULL;
 
 -- name: cancel_order
--- The buyer gives the order up.
+-- The buyer gives the order up; not while the money that they have agreed to pay is being taken.
 UPDATE orders SET state = 'CANCELLED', updated_at = now()
 WHERE id = $1 AND buyer = $2 AND state IN ('RESERVED', 'PAYMENT_PENDING')
+    AND NOT EXISTS (SELECT FROM payments p WHERE p.order_id = $1 AND p.state = 'AUTHORISED')
 RETURNING sale_id, total_minor, currency;
 
 -- name: lock_order
@@ -116,7 +117,7 @@ UPDATE order_timers SET at = now() WHERE order_id = ANY($1::uuid[]) AND kind = '
 
 -- name: orders_of_sale
 -- A page of a sale's orders, oldest first, after the id given.
-SELECT o.*, s.gateway, s.epoch, s.payment_attempts, p.intent_id, p.pay_url,
+SELECT o.*, s.gateway, s.capture, s.epoch, s.payment_attempts, p.intent_id, p.pay_url,
     p.state AS payment_state, p.last_decline
 FROM orders o JOIN sales s ON s.id = o.sale_id LEFT JOIN payments p ON p.order_id = o.id
 WHERE o.sale_id = $1 AND ($2::text IS NULL OR o.state = $2)

@@ -82,6 +82,40 @@ SELECT order_id, gateway, intent_id, 'SUCCEEDED', amount, currency, amount
 FROM unnest($1::uuid[], $2::text[], $3::text[], $4::bigint[], $5::text[])
     AS t (order_id, gateway, intent_id, amount, currency);
 
+-- name: payments_authorised
+-- The bank has set the money aside. The order keeps its units until it is taken, which is due at
+-- once; money that cannot be taken in time lets them go. Also of intents that nobody asked for.
+WITH set_aside AS (
+    SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[], $4::bigint[], $5::text[])
+        AS t (order_id, gateway, intent_id, amount, currency)
+), paid AS (
+    INSERT INTO payments AS p (order_id, gateway, intent_id, state, amount_minor, currency)
+    SELECT order_id, gateway, intent_id, 'AUTHORISED', amount, currency FROM set_aside
+    ON CONFLICT (order_id) DO UPDATE SET state = 'AUTHORISED',
+        intent_id = COALESCE(p.intent_id, EXCLUDED.intent_id)
+), kept AS (
+    UPDATE orders o SET deadline = now() + $6 * interval '1 millisecond'
+    FROM set_aside s WHERE o.id = s.order_id
+)
+INSERT INTO order_timers AS t (order_id, kind, at)
+SELECT order_id, kind, now() + CASE kind WHEN 'DEADLINE' THEN $6 ELSE 0 END * interval '1 millisecond'
+FROM set_aside CROSS JOIN (VALUES ('DEADLINE'), ('PAYMENT')) AS k (kind)
+ON CONFLICT (order_id, kind) DO UPDATE SET at = EXCLUDED.at, tries = 0;
+
+-- name: payments_to_void
+-- Money set aside for nothing: the gateway is told to let it go, at once and until it has.
+WITH set_aside AS (
+    SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[], $4::bigint[], $5::text[])
+        AS t (order_id, gateway, intent_id, amount, currency)
+), known AS (
+    INSERT INTO payments AS p (order_id, gateway, intent_id, state, amount_minor, currency)
+    SELECT order_id, gateway, intent_id, 'OPEN', amount, currency FROM set_aside
+    ON CONFLICT (order_id) DO UPDATE SET intent_id = COALESCE(p.intent_id, EXCLUDED.intent_id)
+)
+INSERT INTO order_timers AS t (order_id, kind, at)
+SELECT order_id, 'PAYMENT', now() FROM set_aside
+ON CONFLICT (order_id, kind) DO UPDATE SET at = EXCLUDED.at, tries = 0;
+
 -- name: payments_declined
 UPDATE payments p SET last_decline = t.reason
 FROM unnest($1::uuid[], $2::text[]) AS t (order_id, reason)
@@ -89,7 +123,7 @@ WHERE p.order_id = t.order_id;
 
 -- name: payments_closed
 UPDATE payments SET state = 'CLOSED'
-WHERE order_id = ANY($1::uuid[]) AND state IN ('CREATING', 'OPEN');
+WHERE order_id = ANY($1::uuid[]) AND state IN ('CREATING', 'OPEN', 'AUTHORISED');
 
 -- name: delete_timers
 -- Orders whose money has come, or can never come: nothing happens to them by itself any more.

@@ -49,7 +49,7 @@ WITH asked AS (
     DELETE FROM order_timers WHERE order_id = ANY($1::uuid[]) AND kind = 'PAYMENT'
 )
 UPDATE payments SET state = 'CLOSED'
-WHERE order_id = ANY($1::uuid[]) AND state IN ('CREATING', 'OPEN');
+WHERE order_id = ANY($1::uuid[]) AND state IN ('CREATING', 'OPEN', 'AUTHORISED');
 
 -- name: refunds_due
 -- Refunds to carry out. Each is put off while somebody tries, twice as long each time.

@@ -25,6 +25,8 @@ _pay_intent = msgspec.json.Decoder(PayIntent)
 _ask_status = msgspec.json.Decoder(AskStatus)
 
 _STATUS_AFTER = {
+    AttemptKind.AUTHORIZED: IntentStatus.REQUIRES_CAPTURE,
+    AttemptKind.ALREADY_AUTHORIZED: IntentStatus.REQUIRES_CAPTURE,
     AttemptKind.CHARGED: IntentStatus.SUCCEEDED,
     AttemptKind.ALREADY_SUCCEEDED: IntentStatus.SUCCEEDED,
     AttemptKind.PROCESSING: IntentStatus.PROCESSING,

@@ -20,13 +20,19 @@ _Secret = Annotated[str, Meta(max_length=200)]
 
 
 class CreateIntent(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Body of ``POST /v1/intents``. Manual capture is not offered by the sandbox."""
+    """Body of ``POST /v1/intents``."""
 
     amount_minor: _AmountMinor
     currency: str
     reference: _Reference
     return_url: Annotated[str, Meta(max_length=2_048)] | None = None
-    capture: Literal["automatic"] = "automatic"
+    capture: Literal["automatic", "manual"] = "automatic"
+
+
+class CaptureIntent(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Body of ``POST /v1/intents/{id}/capture``. The sandbox captures in full."""
+
+    amount_minor: _AmountMinor
 
 
 class CreateRefund(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

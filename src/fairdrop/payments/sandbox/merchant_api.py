@@ -14,7 +14,15 @@ from fairdrop import money
 
 from . import operations
 from .client_secrets import client_secret
-from .documents import MAX_PAGE, CreateIntent, CreateRefund, IntentDocument, IntentList, RecordPage
+from .documents import (
+    MAX_PAGE,
+    CaptureIntent,
+    CreateIntent,
+    CreateRefund,
+    IntentDocument,
+    IntentList,
+    RecordPage,
+)
 from .exchange import Answer, json_answer, problem, read_body, read_idempotency_key
 from .mischief import Dice, MischiefDefaults
 from .operations import Refusal
@@ -30,6 +38,7 @@ if TYPE_CHECKING:
     from .record import Transaction
 
 _create_intent = msgspec.json.Decoder(CreateIntent)
+_capture_intent = msgspec.json.Decoder(CaptureIntent)
 _create_refund = msgspec.json.Decoder(CreateRefund)
 _defaults = msgspec.json.Decoder(MischiefDefaults)
 _encode = msgspec.json.Encoder().encode
@@ -38,6 +47,7 @@ _REFUSALS = {
     Refusal.UNKNOWN_INTENT: (404, "There is no such intent."),
     Refusal.IDEMPOTENCY_KEY_REUSED: (422, "This Idempotency-Key came with another request before."),
     Refusal.REFERENCE_REUSED: (422, "This refund reference was used for another amount before."),
+    Refusal.NOT_CAPTURABLE: (409, "Nothing of this amount is set aside."),
     Refusal.OVER_REFUND: (422, "All refunds together would exceed what was received."),
 }
 _CANCELLATION_REFUSALS = {
@@ -143,6 +153,23 @@ class MerchantApi:
         if detail is not None:
             return problem(409, decision.value, detail)
         return json_answer(self._document(intent))
+
+    async def capture_intent(self, call: Call) -> Answer:
+        """POST /v1/intents/{id}/capture. Idempotent by nature: it needs no key and ignores one."""
+        body = read_body(_capture_intent, call)
+        if isinstance(body, Answer):
+            return body
+        captured = await self._state.record.run(
+            partial(
+                operations.capture,
+                intent_id=call.path["intent"],
+                request=body,
+                dice=self._state.dice,
+            )
+        )
+        if isinstance(captured, Refusal):
+            return refused(captured)
+        return json_answer(self._document(captured))
 
     async def create_refund(self, call: Call) -> Answer:
         """POST /v1/intents/{id}/refunds."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from fairdrop.ids import uuid7
-from fairdrop.payments.model import EventKind, IntentStatus
+from fairdrop.payments.model import CaptureMode, EventKind, IntentStatus
 
 from .cards import Card
 from .documents import ChargeDocument, EventData, EventDocument, RefundDocument
@@ -25,13 +25,15 @@ from .rules import (
     Attempt,
     AttemptKind,
     Cancellation,
+    Capture,
     decide_attempt,
+    decide_capture,
     may_refund,
     plan_deliveries,
 )
 
 if TYPE_CHECKING:
-    from .documents import CreateIntent, CreateRefund
+    from .documents import CaptureIntent, CreateIntent, CreateRefund
     from .record import Transaction
 
 _encode = msgspec.json.Encoder().encode
@@ -46,6 +48,7 @@ class Refusal(enum.Enum):
     IDEMPOTENCY_KEY_REUSED = "idempotency_key_reused"
     REFERENCE_REUSED = "reference_reused"
     OVER_REFUND = "over_refund"
+    NOT_CAPTURABLE = "not_capturable"
 
 
 class IntentRow(msgspec.Struct, frozen=True):
@@ -61,6 +64,7 @@ class IntentRow(msgspec.Struct, frozen=True):
     amount_refunded_minor: int
     last_decline: str | None
     created_ms: int
+    capture: CaptureMode
 
 
 class Made(msgspec.Struct, frozen=True):
@@ -71,7 +75,8 @@ class Made(msgspec.Struct, frozen=True):
 
 
 def _intent(row: tuple[Any, ...]) -> IntentRow:
-    return IntentRow(row[0], IntentStatus(row[1]), *row[2:10])
+    columns = (row[0], IntentStatus(row[1]), *row[2:10], CaptureMode(row[10]))
+    return IntentRow(*columns)
 
 
 def _new_id(prefix: str, now_ms: int) -> str:
@@ -94,6 +99,7 @@ def create_intent(
             "idempotency_key": key,
             "fingerprint": fingerprint,
             "created_ms": tx.now_ms,
+            "capture": request.capture,
         },
     )
     if cursor.rowcount == 1:
@@ -108,10 +114,11 @@ def create_intent(
             0,
             None,
             tx.now_ms,
+            CaptureMode(request.capture),
         )
         return Made(new, is_new=True)
     row = tx.row("intent_by_key", key)
-    if row is None or row[10] != fingerprint:
+    if row is None or row[11] != fingerprint:
         return Refusal.IDEMPOTENCY_KEY_REUSED
     return Made(_intent(row), is_new=False)
 
@@ -140,7 +147,7 @@ def pay(
     if intent.status is not IntentStatus.REQUIRES_PAYMENT:
         return decide_attempt(intent.status, card, NO_MISCHIEF)
     chosen = dice.roll() if mischief is None else mischief
-    attempt = decide_attempt(intent.status, card, chosen)
+    attempt = decide_attempt(intent.status, card, chosen, intent.capture)
     if attempt.kind is AttemptKind.PROCESSING:
         settle_at_ms = tx.now_ms + attempt.processing_ms
         tx.execute(
@@ -180,7 +187,11 @@ def _conclude(
     tx: Transaction, intent: IntentRow, decline_code: str | None, mischief: Mischief
 ) -> None:
     if decline_code is None:
-        _charge(tx, intent, mischief)
+        if intent.capture is CaptureMode.MANUAL:
+            tx.execute("mark_authorized", (intent.id,))
+            _tell(tx, EventKind.AUTHORIZED, _event_data(intent, intent.amount_minor), mischief)
+        else:
+            _charge(tx, intent, mischief)
         return
     tx.execute("mark_declined", {"id": intent.id, "decline_code": decline_code})
     data = _event_data(intent, intent.amount_minor, decline_code=decline_code)
@@ -205,8 +216,27 @@ def _charge(tx: Transaction, intent: IntentRow, mischief: Mischief) -> None:
     _tell(tx, EventKind.SUCCEEDED, data, mischief)
 
 
+def capture(
+    tx: Transaction, intent_id: str, request: CaptureIntent, dice: Dice
+) -> IntentRow | Refusal:
+    """Take the money that was set aside; taking it again takes nothing more."""
+    intent = read_intent(tx, intent_id)
+    if intent is None:
+        return Refusal.UNKNOWN_INTENT
+    decision = decide_capture(intent.status, intent.amount_minor, request.amount_minor)
+    if decision is Capture.REFUSED:
+        return Refusal.NOT_CAPTURABLE
+    if decision is Capture.CAPTURES:
+        _charge(tx, intent, dice.roll())
+        intent = read_intent(tx, intent_id) or intent
+    return intent
+
+
 def cancel(tx: Transaction, intent_id: str, dice: Dice) -> tuple[Cancellation, IntentRow] | None:
-    """Close an open intent for good. The row is as it stands afterwards; None: no such intent."""
+    """Close an open intent for good; what was set aside is free again.
+
+    The row is as it stands afterwards; None: no such intent.
+    """
     intent = read_intent(tx, intent_id)
     if intent is None:
         return None

@@ -38,6 +38,7 @@ _HEADERS = (
 _MESSAGES = {
     IntentStatus.REQUIRES_PAYMENT: "",
     IntentStatus.PROCESSING: "Your bank is thinking. Please wait …",
+    IntentStatus.REQUIRES_CAPTURE: "Your bank has agreed. The shop takes the money with your order.",
     IntentStatus.SUCCEEDED: "This is paid. Nothing more will be charged.",
     IntentStatus.CANCELED: "The shop has cancelled this payment. Nothing was charged.",
 }

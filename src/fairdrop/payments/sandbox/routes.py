@@ -33,6 +33,7 @@ def make_application(state: GatewayState) -> Starlette:
         ("GET", "/v1/intents", guarded(merchant.find_intents)),
         ("POST", "/v1/intents/{intent}/status", buyer.status),
         ("POST", "/v1/intents/{intent}/cancel", guarded(merchant.cancel_intent)),
+        ("POST", "/v1/intents/{intent}/capture", guarded(merchant.capture_intent)),
         ("POST", "/v1/intents/{intent}/refunds", guarded(merchant.create_refund)),
         ("GET", "/v1/charges", guarded(merchant.list_charges)),
         ("GET", "/v1/refunds", guarded(merchant.list_refunds)),

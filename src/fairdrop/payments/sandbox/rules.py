@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from fairdrop.payments.model import IntentStatus
+from fairdrop.payments.model import CaptureMode, IntentStatus
 
 from .mischief import REORDER_WINDOW_MS
 
@@ -21,7 +21,9 @@ class AttemptKind(enum.Enum):
 
     CHARGED = "charged"
     DECLINED = "declined"
+    AUTHORIZED = "authorized"
     PROCESSING = "processing"
+    ALREADY_AUTHORIZED = "already_authorized"
     ALREADY_SUCCEEDED = "already_succeeded"
     ALREADY_PROCESSING = "already_processing"
     REFUSED_CANCELED = "intent_canceled"
@@ -36,14 +38,20 @@ class Attempt(msgspec.Struct, frozen=True):
 
 
 _WITHOUT_ATTEMPT = {
+    IntentStatus.REQUIRES_CAPTURE: Attempt(AttemptKind.ALREADY_AUTHORIZED),
     IntentStatus.SUCCEEDED: Attempt(AttemptKind.ALREADY_SUCCEEDED),
     IntentStatus.PROCESSING: Attempt(AttemptKind.ALREADY_PROCESSING),
     IntentStatus.CANCELED: Attempt(AttemptKind.REFUSED_CANCELED),
 }
 
 
-def decide_attempt(status: IntentStatus, card: Card, mischief: Mischief) -> Attempt:
-    """Whether the bank takes the money. Only an open intent is ever put to the bank."""
+def decide_attempt(
+    status: IntentStatus,
+    card: Card,
+    mischief: Mischief,
+    capture: CaptureMode = CaptureMode.AUTOMATIC,
+) -> Attempt:
+    """Whether the bank takes the money, or sets it aside. Only an open intent is put to the bank."""
     settled = _WITHOUT_ATTEMPT.get(status)
     if settled is not None:
         return settled
@@ -53,7 +61,8 @@ def decide_attempt(status: IntentStatus, card: Card, mischief: Mischief) -> Atte
         return Attempt(AttemptKind.PROCESSING, decline_code, processing_ms)
     if decline_code:
         return Attempt(AttemptKind.DECLINED, decline_code)
-    return Attempt(AttemptKind.CHARGED)
+    manual = capture is CaptureMode.MANUAL
+    return Attempt(AttemptKind.AUTHORIZED if manual else AttemptKind.CHARGED)
 
 
 class Cancellation(enum.Enum):
@@ -66,11 +75,29 @@ class Cancellation(enum.Enum):
 
 
 CANCELLATIONS = {
+    IntentStatus.REQUIRES_CAPTURE: Cancellation.CANCELS,
     IntentStatus.REQUIRES_PAYMENT: Cancellation.CANCELS,
     IntentStatus.CANCELED: Cancellation.ALREADY_CANCELED,
     IntentStatus.SUCCEEDED: Cancellation.REFUSED_SUCCEEDED,
     IntentStatus.PROCESSING: Cancellation.REFUSED_PROCESSING,
 }
+
+
+class Capture(enum.Enum):
+    """What a request to capture comes to."""
+
+    CAPTURES = "captures"
+    CAPTURED = "captured"
+    REFUSED = "not_capturable"
+
+
+def decide_capture(status: IntentStatus, intent_minor: int, amount_minor: int) -> Capture:
+    """Whether the money that was set aside is taken: in full, and once."""
+    if amount_minor != intent_minor:
+        return Capture.REFUSED
+    if status is IntentStatus.REQUIRES_CAPTURE:
+        return Capture.CAPTURES
+    return Capture.CAPTURED if status is IntentStatus.SUCCEEDED else Capture.REFUSED
 
 
 def may_refund(received_minor: int, refunded_minor: int, amount_minor: int) -> bool:

@@ -6,7 +6,8 @@
 CREATE TABLE IF NOT EXISTS intents (
   id                     TEXT PRIMARY KEY,
   status                 TEXT    NOT NULL DEFAULT 'requires_payment'
-                         CHECK (status IN ('requires_payment', 'processing', 'succeeded', 'canceled')),
+                         CHECK (status IN ('requires_payment', 'processing', 'requires_capture',
+                           'succeeded', 'canceled')),
   amount_minor           INTEGER NOT NULL CHECK (amount_minor > 0),
   currency               TEXT    NOT NULL,
   reference              TEXT    NOT NULL,
@@ -19,11 +20,13 @@ CREATE TABLE IF NOT EXISTS intents (
                          CHECK (amount_refunded_minor BETWEEN 0 AND amount_received_minor),
   last_decline           TEXT,
   created_ms             INTEGER NOT NULL,
+  capture                TEXT    NOT NULL CHECK (capture IN ('automatic', 'manual')),
   settle_at_ms           INTEGER,                     -- while processing: when the bank decides,
   settle_decline         TEXT,                        -- how (NULL: it pays),
   settle_mischief        BLOB,                        -- and what then happens to the webhook
   CHECK ((status = 'processing') = (settle_at_ms IS NOT NULL)),
-  CHECK ((status = 'succeeded') = (amount_received_minor > 0))
+  CHECK ((status = 'succeeded') = (amount_received_minor > 0)),
+  CHECK (capture = 'manual' OR status <> 'requires_capture')
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX IF NOT EXISTS intents_by_reference ON intents (reference);

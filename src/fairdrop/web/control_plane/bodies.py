@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
@@ -127,6 +127,13 @@ class NewSaleBody(_Body):
     )
     payment_attempts: Attempts = 3
     gateway: Annotated[str, Field(min_length=1, max_length=40)] = "sandbox"
+    capture: Annotated[
+        Literal["automatic", "manual"],
+        Field(
+            description="manual: the money is set aside first and taken when the units are secured;"
+            " a buyer who agrees too late is never charged (O4)."
+        ),
+    ] = "automatic"
 
 
 def _without_null(schema: dict[str, Any]) -> None:

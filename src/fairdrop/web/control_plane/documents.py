@@ -61,6 +61,7 @@ class SaleDocument(_Document):
     accept_late: bool
     payment_attempts: int
     gateway: str
+    capture: str
     version: int = Field(description="Grows with each change.")
     loaded: bool = Field(description="Whether the store has the sale: only then it can be joined.")
     variants: list[Variant]
@@ -126,7 +127,7 @@ class Line(_Document):
 
 
 class PaymentState(_Document):
-    """The payment at the gateway: CREATING, OPEN, SUCCEEDED or CLOSED."""
+    """The payment at the gateway: CREATING, OPEN, AUTHORISED, SUCCEEDED or CLOSED."""
 
     state: str
     declines: int

@@ -73,7 +73,7 @@ async function follow({ ok, status, document: told }) {
     }
     return;
   }
-  if (told.status === "succeeded") {
+  if (told.status === "succeeded" || told.status === "requires_capture") {
     finish();
   } else if (told.status === "processing") {
     await wait();

@@ -3,31 +3,36 @@
 -- name: insert_intent
 -- A new intent; inserts nothing when the idempotency key is taken.
 INSERT INTO intents (id, amount_minor, currency, reference, return_url, idempotency_key, fingerprint,
-                     created_ms)
+                     created_ms, capture)
 VALUES (:id, :amount_minor, :currency, :reference, :return_url, :idempotency_key, :fingerprint,
-        :created_ms)
+        :created_ms, :capture)
 ON CONFLICT (idempotency_key) DO NOTHING
 
 -- name: intent_by_id
 SELECT id, status, amount_minor, currency, reference, return_url, amount_received_minor,
-       amount_refunded_minor, last_decline, created_ms
+       amount_refunded_minor, last_decline, created_ms, capture
 FROM intents WHERE id = ?
 
 -- name: intent_by_key
 -- The intent that an idempotency key made, its request's fingerprint last.
 SELECT id, status, amount_minor, currency, reference, return_url, amount_received_minor,
-       amount_refunded_minor, last_decline, created_ms, fingerprint
+       amount_refunded_minor, last_decline, created_ms, capture, fingerprint
 FROM intents WHERE idempotency_key = ?
 
 -- name: intents_by_reference
 SELECT id, status, amount_minor, currency, reference, return_url, amount_received_minor,
-       amount_refunded_minor, last_decline, created_ms
+       amount_refunded_minor, last_decline, created_ms, capture
 FROM intents WHERE reference = ? ORDER BY created_ms DESC, id DESC LIMIT 100
 
 -- name: mark_succeeded
 UPDATE intents
 SET status = 'succeeded', amount_received_minor = amount_minor, settle_at_ms = NULL,
     settle_decline = NULL, settle_mischief = NULL
+WHERE id = ?
+
+-- name: mark_authorized
+UPDATE intents
+SET status = 'requires_capture', settle_at_ms = NULL, settle_decline = NULL, settle_mischief = NULL
 WHERE id = ?
 
 -- name: mark_declined

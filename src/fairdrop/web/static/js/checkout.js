@@ -85,7 +85,13 @@ export function paying(model, actions) {
     setText(title, refused ? "The payment did not go through" : checking ? "Checking your payment" : "Your payment has begun");
     setText(text, refused ? "Nothing was taken. You can try again, also with another card." : checking ? CHECKING : BEGUN);
     showNotice(declined, refused ? declineWords(why, left) : "");
-    spinner.hidden = !checking;
+    const agreed = order.payment?.state === "AUTHORISED";
+    if (agreed) {
+      setText(title, "Your payment is being completed");
+      setText(text, AGREED);
+    }
+    for (const part of [parts.countdown.element, pay, parts.cancel]) part.hidden = agreed;
+    spinner.hidden = !checking && !agreed;
     pay.classList.toggle("button-primary", !checking);
     if (pay.getAttribute("aria-disabled") !== "true") {
       setText(pay, refused ? "Try again" : checking ? "Back to the payment page" : "Continue to the payment");
@@ -101,6 +107,7 @@ export function paying(model, actions) {
 }
 
 const CHECKING = "The payment service tells us any moment. You can leave this page open or come back later; paying again never charges you twice.";
+const AGREED = "Your bank has agreed and your units are yours. The money is taken in a moment; there is nothing more to do.";
 const BEGUN = "Finish it on the payment page. If you have just paid, this page tells you in a moment.";
 
 /** @param {string|null|undefined} why @param {number} left */
