@@ -31,7 +31,7 @@ from fairdrop.embedded import Durability, EmbeddedServices
 from fairdrop.ids import SaleRef
 from fairdrop.inventory import Inventory, ReserveRequest, VariantLoad
 from fairdrop.inventory.model import Expired, Released, Reserved
-from fairdrop.inventory.service import LOOK_AGAIN_MS, SWEEP_LIMIT
+from fairdrop.inventory.service import LOOK_AGAIN_MS, SWEEP_LIMIT, SWEEP_UNITS
 from fairdrop.waiting_room.model import Ticked
 from fairdrop.waiting_room.service import TICK_LIMIT
 
@@ -170,7 +170,8 @@ async def measure_expire(scripts: Measured) -> list[float]:
         ]
         await scripts.reserve(sale, requests)
     later_ms = int(time.time() * 1_000) + 3_600_000
-    return await _runs(scripts, scripts.expire, sale, [SWEEP_LIMIT, LOOK_AGAIN_MS], now_ms=later_ms)
+    batch = [SWEEP_LIMIT, LOOK_AGAIN_MS, SWEEP_UNITS]
+    return await _runs(scripts, scripts.expire, sale, batch, now_ms=later_ms)
 
 
 async def _runs(

@@ -243,9 +243,11 @@ class DrivenSale:
         outcome: ExtendOutcome = reply.outcomes[0]
         return outcome
 
-    async def expire(self, limit: int = 200, look_again_ms: int = 3_000) -> Expired:
+    async def expire(
+        self, limit: int = 200, look_again_ms: int = 3_000, units: int = 2_000
+    ) -> Expired:
         expired: Expired = await self.scripts.expire(
-            self.ref, [limit, look_again_ms], now_ms=self.now_ms
+            self.ref, [limit, look_again_ms, units], now_ms=self.now_ms
         )
         return expired
 

@@ -138,6 +138,23 @@ async def test_any_number_of_passed_deadlines_is_swept_in_bounded_steps(sale: Dr
     await assert_every_unit_is_in_one_place(sale, sold={})
 
 
+async def test_holds_of_many_units_are_swept_in_bounded_steps_too(sale: DrivenSale) -> None:
+    """A run ends once enough units are free, however few holds that took (case 37)."""
+    await sale.load({"seat": 2_000}, cap=100, order_limit=400, buyer_limit=400)
+    people = [f"v{n}" for n in range(5)]
+    await sale.admit(*people)
+    await sale.reserve_all(*(sale.request(visitor, ["seat", 400]) for visitor in people))
+    sale.pass_ms(600_000)
+    runs = [await sale.expire(units=800) for _ in range(3)]
+    assert [(run.holds, run.units, run.more) for run in runs] == [
+        (2, 800, True),
+        (2, 800, True),
+        (1, 400, False),
+    ]
+    assert await sale.stock("seat") == VariantFigures(2_000, 2_000, 0, 0)
+    await assert_every_unit_is_in_one_place(sale, sold={})
+
+
 async def test_nobody_else_starts_a_buyers_checkout(sale: DrivenSale) -> None:
     await sale.load({"seat": 5})
     await sale.admit("a", "b")
