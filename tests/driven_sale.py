@@ -41,6 +41,7 @@ OPENED_MS = 1_800_000_000_000
 CONFIG: Mapping[str, str | int] = {
     "mode": "open",
     "rate_milli": 1_000_000,
+    "burst_ms": 1_000,
     "cap": 1_000,
     "claim_ttl_ms": 60_000,
     "lease_ttl_ms": 300_000,

@@ -20,6 +20,7 @@ class LineModel:
     cap: int
     claim_ttl_ms: int
     lease_ttl_ms: int
+    burst_ms: int = 1_000
     mode: str = "open"
     line: dict[str, int] = field(default_factory=dict)  # visitor -> position
     called: dict[str, tuple[int, int]] = field(default_factory=dict)  # position, claim deadline
@@ -121,7 +122,7 @@ class LineModel:
 
     def _refill(self, now_ms: int) -> int:
         """Whole people that may be called now."""
-        size = max(self.rate_milli, 1_000) * 1_000 if self.rate_milli else 0
+        size = max(self.rate_milli * self.burst_ms, PERSON) if self.rate_milli else 0
         if self.bucket is None:
             self.bucket = size
         else:

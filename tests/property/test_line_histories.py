@@ -28,6 +28,7 @@ steps = st.one_of(
         st.just("mode"), st.sampled_from(["open", "open", "open", "paused", "draining", "closed"])
     ),
     st.tuples(st.just("cap"), st.sampled_from([2, 3, 1, 0])),
+    st.tuples(st.just("burst_ms"), st.sampled_from([1_000, 250, 0])),
     st.tuples(st.just("rate_milli"), st.sampled_from([5_000, 2_000, 700, 0])),
 )
 

@@ -48,6 +48,16 @@ class Sale(msgspec.Struct, frozen=True):
     version: int
     variants: tuple[Variant, ...] = ()
     capture: str = "automatic"
+    burst_ms: int = 250
+    line_cap_factor: float = 3.0
+    adaptive: bool = False
+    rate_min_per_s: float = 1.0
+    rate_max_per_s: float = 1_000.0
+    latency_target_ms: int = 500
+    restore_grace_ms: int = 60_000
+    line_mark: int = 0
+    line_served: int = 0
+    receipts_from: int = 1
 
     @property
     def ref(self) -> SaleRef:
@@ -66,7 +76,12 @@ class Sale(msgspec.Struct, frozen=True):
         return {
             "mode": self.mode,
             "rate_milli": round(self.rate_per_s * 1_000),
+            "burst_ms": self.burst_ms,
             "cap": self.cap,
+            "line_cap_milli": round(self.line_cap_factor * 1_000),
+            "adaptive": int(self.adaptive),
+            "rate_min_milli": max(1, round(self.rate_min_per_s * 1_000)),
+            "rate_max_milli": round(self.rate_max_per_s * 1_000),
             "claim_ttl_ms": self.claim_ttl_ms,
             "lease_ttl_ms": self.lease_ttl_ms,
             "hold_ttl_ms": self.hold_ttl_ms,
@@ -110,3 +125,10 @@ class NewSale(msgspec.Struct, frozen=True):
     payment_attempts: int = 3
     gateway: str = "sandbox"
     capture: str = "automatic"
+    burst_ms: int = 250
+    line_cap_factor: float = 3.0
+    adaptive: bool = False
+    rate_min_per_s: float = 1.0
+    rate_max_per_s: float = 1_000.0
+    latency_target_ms: int = 500
+    restore_grace_ms: int = 60_000

@@ -34,6 +34,13 @@ CHANGEABLE = (
     "buyer_limit",
     "accept_late",
     "payment_attempts",
+    "burst_ms",
+    "line_cap_factor",
+    "adaptive",
+    "rate_min_per_s",
+    "rate_max_per_s",
+    "latency_target_ms",
+    "restore_grace_ms",
 )
 
 
@@ -62,6 +69,13 @@ async def insert_sale(connection: Connection, sale_id: str, new: NewSale) -> Non
         new.payment_attempts,
         new.gateway,
         new.capture,
+        new.burst_ms,
+        new.line_cap_factor,
+        new.adaptive,
+        new.rate_min_per_s,
+        new.rate_max_per_s,
+        new.latency_target_ms,
+        new.restore_grace_ms,
     )
     await connection.execute(
         SQL["insert_variants"],

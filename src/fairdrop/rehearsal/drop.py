@@ -83,6 +83,8 @@ class Drop:
             "fee_bps": FEE_BPS,
             "rate_per_s": self.rate_per_s,
             "cap": self.cap,
+            # Everybody gets in line: what is rehearsed is the crowd.
+            "line_cap_factor": 0,
             **({} if self.deadlines is None else self.deadlines.body(self.cap)),
             "order_limit": ORDER_LIMIT,
             "buyer_limit": ORDER_LIMIT,

@@ -35,7 +35,27 @@ CREATE TABLE sales (
     updated_at       timestamptz NOT NULL DEFAULT now(),
     -- automatic: the gateway takes the money when the buyer agrees. manual: it sets the money aside,
     -- and takes it when the units are secured; late agreement costs nobody anything (O4).
-    capture          text NOT NULL DEFAULT 'automatic' CHECK (capture IN ('automatic', 'manual'))
+    capture          text NOT NULL DEFAULT 'automatic' CHECK (capture IN ('automatic', 'manual')),
+    -- What the token bucket holds, as time at the pace: after a quiet moment so much may be called at
+    -- once, besides the pace itself (W8).
+    burst_ms         integer NOT NULL DEFAULT 250 CHECK (burst_ms >= 0),
+    -- The line holds this many people for each unit that is not sold; 0: any number (W16).
+    line_cap_factor  double precision NOT NULL DEFAULT 3 CHECK (line_cap_factor >= 0),
+    -- The pace follows what the checkout can serve, between the two bounds (W10).
+    adaptive         boolean NOT NULL DEFAULT false,
+    rate_min_per_s   double precision NOT NULL DEFAULT 1 CHECK (rate_min_per_s > 0),
+    rate_max_per_s   double precision NOT NULL DEFAULT 1000
+        CHECK (rate_max_per_s >= rate_min_per_s),
+    -- Slower than this, an answer of the checkout counts as slow.
+    latency_target_ms integer NOT NULL DEFAULT 500 CHECK (latency_target_ms > 0),
+    -- How long nobody is called after the store lost the line, so that early restorers pass nobody (W15).
+    restore_grace_ms integer NOT NULL DEFAULT 60000 CHECK (restore_grace_ms >= 0),
+    -- A position beyond all that were given out, and the last one served, a moment ago: a line that
+    -- is built anew goes on behind them.
+    line_mark        bigint NOT NULL DEFAULT 0 CHECK (line_mark >= 0),
+    line_served      bigint NOT NULL DEFAULT 0 CHECK (line_served >= 0),
+    -- Receipts of earlier epochs are worth nothing: the sale was reset (case 3).
+    receipts_from    integer NOT NULL DEFAULT 1 CHECK (receipts_from >= 1)
 );
 
 -- What is sold. Each variant (a size, a seat category) has its own stock and price.

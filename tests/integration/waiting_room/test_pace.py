@@ -22,7 +22,7 @@ async def crowd(sale: DrivenSale, people: int) -> list[str]:
 async def test_time_passed_times_rate_people_are_called(sale: DrivenSale) -> None:
     await sale.load(rate_milli=50_000, cap=100_000)
     await crowd(sale, 1_000)
-    assert (await sale.tick()).called == 50  # what a full bucket holds: one second
+    assert (await sale.tick()).called == 50  # what a full bucket holds: here one second
     assert (await sale.tick()).called == 0
     sale.pass_ms(100)
     assert (await sale.tick()).called == 5
@@ -51,6 +51,23 @@ async def test_the_pace_is_never_above_the_rate_in_any_span(
             inside += called
             allowed_milli = bucket + rate_milli * (at_ms - calls[first][0]) / 1_000
             assert inside * 1_000 <= allowed_milli + 1
+
+
+@pytest.mark.parametrize("burst_ms", [0, 250, 1_000])
+async def test_the_first_second_calls_no_more_than_the_pace_and_the_burst(
+    sale: DrivenSale, burst_ms: int
+) -> None:
+    """Also after a quiet hour, when the bucket is as full as it gets."""
+    await sale.load(rate_milli=40_000, burst_ms=burst_ms, cap=100_000)
+    await sale.tick()
+    sale.pass_ms(3_600_000)
+    await crowd(sale, 500)
+    called = [(await sale.tick()).called]
+    for _ in range(40):
+        sale.pass_ms(25)
+        called.append((await sale.tick()).called)
+    assert called[0] == max(1, 40 * burst_ms // 1_000)
+    assert sum(called) == 40 + called[0]
 
 
 async def test_ticks_on_many_servers_share_one_pace(sale: DrivenSale, store_url: str) -> None:

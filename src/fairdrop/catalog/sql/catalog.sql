@@ -2,9 +2,10 @@
 -- A new sale, not yet in the store (epoch 0). A taken slug raises a unique violation.
 INSERT INTO sales (id, slug, name, description, timezone, opens_at, closes_at, currency,
     rate_per_s, cap, claim_ttl_ms, lease_ttl_ms, hold_ttl_ms, payment_ttl_ms, order_limit,
-    buyer_limit, fee_bps, accept_late, payment_attempts, gateway, capture)
+    buyer_limit, fee_bps, accept_late, payment_attempts, gateway, capture, burst_ms,
+    line_cap_factor, adaptive, rate_min_per_s, rate_max_per_s, latency_target_ms, restore_grace_ms)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20,
-    $21);
+    $21, $22, $23, $24, $25, $26, $27, $28);
 
 -- name: insert_variants
 -- The variants of a sale, in the order given.
@@ -98,5 +99,10 @@ UPDATE sales SET
     hold_ttl_ms = COALESCE($10, hold_ttl_ms), payment_ttl_ms = COALESCE($11, payment_ttl_ms),
     order_limit = COALESCE($12, order_limit), buyer_limit = COALESCE($13, buyer_limit),
     accept_late = COALESCE($14, accept_late), payment_attempts = COALESCE($15, payment_attempts),
+    burst_ms = COALESCE($16, burst_ms), line_cap_factor = COALESCE($17, line_cap_factor),
+    adaptive = COALESCE($18, adaptive), rate_min_per_s = COALESCE($19, rate_min_per_s),
+    rate_max_per_s = COALESCE($20, rate_max_per_s),
+    latency_target_ms = COALESCE($21, latency_target_ms),
+    restore_grace_ms = COALESCE($22, restore_grace_ms),
     version = version + 1, updated_at = now()
 WHERE id = $1 RETURNING version;

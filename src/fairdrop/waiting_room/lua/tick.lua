@@ -13,15 +13,16 @@
 -- anybody in between; called + active never exceed the cap; in no span of time are more people called
 -- than the bucket holds plus the rate times the span, however many servers run this. The serving
 -- number never passes the tail.
--- The token bucket (a counter that fills at the rate and holds one second of it, at least one
--- person; nothing at rate 0) is that of RFC 2697's single bucket, in thousandths of a person.
+-- The token bucket (a counter that fills at the rate and holds burst_ms of it, at least one person;
+-- nothing at rate 0) is that of RFC 2697's single bucket, in thousandths of a person. So the first
+-- second after a quiet moment brings one second's people and the burst, not two seconds' people.
 local now = tonumber(ARGV[1])
 if now == 0 then
   local time = redis.call('TIME')
   now = time[1] * 1000 + math.floor(time[2] / 1000)
 end
 local cfg = redis.call('HMGET', KEYS[1], 'mode', 'rate_milli', 'cap', 'claim_ttl_ms', 'opens_ms',
-  'closes_ms')
+  'closes_ms', 'burst_ms')
 local mode = cfg[1]
 if not mode then return cmsgpack.pack({ 'NO_SALE' }) end
 local limit = cmsgpack.unpack(ARGV[2])[1]
@@ -61,7 +62,7 @@ local ctr = redis.call('HMGET', KEYS[2], 'tokens_milli', 'refilled_ms', 'served'
   'measured_ms', 'measured_calls', 'seq')
 local rate = tonumber(cfg[2] or '0')
 local tokens, refilled = tonumber(ctr[1] or '0'), tonumber(ctr[2] or '0')
-local bucket = rate > 0 and math.max(rate, 1000) or 0
+local bucket = rate > 0 and math.max(rate * tonumber(cfg[7] or '1000') / 1000, 1000) or 0
 if refilled == 0 then
   tokens = bucket
 elseif now > refilled then

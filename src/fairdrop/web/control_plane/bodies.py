@@ -78,6 +78,36 @@ Rate = Annotated[
     Field(ge=0.001, le=100_000, allow_inf_nan=False, description="People called per second (W8)."),
 ]
 Cap = Annotated[int, Field(ge=1, le=1_000_000, description="People inside at a time (W9).")]
+Burst = Annotated[
+    int,
+    Field(
+        ge=0,
+        le=60_000,
+        description="What the token bucket holds, as milliseconds at the pace: so much more than the"
+        " pace may be called after a quiet moment. At least one person (W8).",
+    ),
+]
+LineCap = Annotated[
+    float,
+    Field(
+        ge=0,
+        le=1_000,
+        allow_inf_nan=False,
+        description="People in the line for each unit that is not sold; 0: any number (W16).",
+    ),
+]
+LatencyTarget = Annotated[
+    int, Field(ge=1, le=60_000, description="Slower answers of the checkout count as slow (W10).")
+]
+Grace = Annotated[
+    int,
+    Field(
+        ge=0,
+        le=3_600_000,
+        description="How long nobody is called after the store lost the line, while people get their"
+        " places back (W15).",
+    ),
+]
 Duration = Annotated[int, Field(ge=100, le=7 * _DAY_MS)]
 OrderLimit = Annotated[int, Field(ge=1, le=1_000, description="Units of one order (H6).")]
 BuyerLimit = Annotated[
@@ -134,6 +164,15 @@ class NewSaleBody(_Body):
             " a buyer who agrees too late is never charged (O4)."
         ),
     ] = "automatic"
+    burst_ms: Burst = 250
+    line_cap_factor: LineCap = 3.0
+    adaptive: Annotated[
+        bool, Field(description="The pace follows what the checkout can serve (W10).")
+    ] = False
+    rate_min_per_s: Rate = 1.0
+    rate_max_per_s: Rate = 1_000.0
+    latency_target_ms: LatencyTarget = 500
+    restore_grace_ms: Grace = 60_000
 
 
 def _without_null(schema: dict[str, Any]) -> None:
@@ -167,6 +206,13 @@ class SaleChangeBody(_Body):
     buyer_limit: BuyerLimit | None = None
     accept_late: bool | None = None
     payment_attempts: Attempts | None = None
+    burst_ms: Burst | None = None
+    line_cap_factor: LineCap | None = None
+    adaptive: bool | None = None
+    rate_min_per_s: Rate | None = None
+    rate_max_per_s: Rate | None = None
+    latency_target_ms: LatencyTarget | None = None
+    restore_grace_ms: Grace | None = None
 
     @model_validator(mode="after")
     def _no_nulls(self) -> Self:

@@ -62,6 +62,13 @@ class SaleDocument(_Document):
     payment_attempts: int
     gateway: str
     capture: str
+    burst_ms: int
+    line_cap_factor: float
+    adaptive: bool
+    rate_min_per_s: float
+    rate_max_per_s: float
+    latency_target_ms: int
+    restore_grace_ms: int
     version: int = Field(description="Grows with each change.")
     loaded: bool = Field(description="Whether the store has the sale: only then it can be joined.")
     variants: list[Variant]

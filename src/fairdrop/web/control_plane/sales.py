@@ -142,6 +142,7 @@ class _Desk:
         if body.gateway not in parts.gateways:
             known = ", ".join(sorted(parts.gateways)) or "none"
             raise _invalid("gateway", f"No such gateway is configured; there is: {known}.")
+        _check_bounds(body.rate_min_per_s, body.rate_max_per_s)
         _check_prices(body)
         settings = body.model_dump(exclude={"variants", "opens_at", "closes_at"})
         new = NewSale(
@@ -175,6 +176,10 @@ class _Desk:
                 changes[field] = _moment(field, changes[field], zone)
         _check_span(
             changes.get("opens_at", sale.opens_at), changes.get("closes_at", sale.closes_at)
+        )
+        _check_bounds(
+            changes.get("rate_min_per_s", sale.rate_min_per_s),
+            changes.get("rate_max_per_s", sale.rate_max_per_s),
         )
         if "opens_at" in changes and changes["opens_at"] != sale.opens_at:
             mode = await self._mode(sale)
@@ -276,6 +281,11 @@ def _moment(field: str, text: str, zone: Any) -> datetime:
 def _check_span(opens_at: datetime, closes_at: datetime | None) -> None:
     if closes_at is not None and closes_at <= opens_at:
         raise _invalid("closes_at", "The closing time is after the opening time.")
+
+
+def _check_bounds(rate_min_per_s: float, rate_max_per_s: float) -> None:
+    if rate_max_per_s < rate_min_per_s:
+        raise _invalid("rate_max_per_s", "The highest pace is not below the lowest one.")
 
 
 def _check_prices(body: NewSaleBody) -> None:
