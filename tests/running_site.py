@@ -1,6 +1,7 @@
 """A whole running Fairdrop for tests that look at it from outside: `fairdrop up` as a process."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from fairdrop.embedded import remove_data
+from fairdrop.embedded import free_ports, remove_data
 from tests.browser.site import LiveSite
 
 START_S = 60
@@ -31,6 +32,9 @@ class RunningSite:
     database_url: str
     data_dir: Path
     admin_key: str
+    shop_key: str
+    shop_origin: str
+    """Where a test may run a shop that the waiting room leads to: another host for a browser."""
 
     def admin(self, method: str, path: str, body: Any = None) -> Any:
         """Call the control plane; raises for anything but 2xx."""
@@ -67,14 +71,16 @@ class RunningSite:
 def running_site() -> Iterator[RunningSite]:
     """`fairdrop up` in a directory of its own, stopped with SIGTERM at the end."""
     data = Path(tempfile.mkdtemp(prefix="fairdrop-site-"))
+    shop_origin = f"http://localhost:{free_ports(1)[0]}"
     process = subprocess.Popen(
         [sys.executable, "-m", "fairdrop", "up", "--data-dir", str(data / "data"), "--port", "0"],
+        env={**os.environ, "FAIRDROP_SHOP_ORIGINS": shop_origin},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
     )
     try:
-        yield _wait_for(process, data / "data")
+        yield _wait_for(process, data / "data", shop_origin)
     finally:
         process.terminate()
         output, _ = process.communicate(timeout=30)
@@ -90,7 +96,7 @@ def live_site(running_site: RunningSite) -> LiveSite:
     return LiveSite(running_site.url, "midnight-drop", running_site.admin_key)
 
 
-def _wait_for(process: subprocess.Popen[str], data: Path) -> RunningSite:
+def _wait_for(process: subprocess.Popen[str], data: Path, shop_origin: str) -> RunningSite:
     addresses = data / "site.json"
     deadline = time.monotonic() + START_S
     while not addresses.exists():
@@ -100,4 +106,10 @@ def _wait_for(process: subprocess.Popen[str], data: Path) -> RunningSite:
         time.sleep(0.05)
     known = json.loads(addresses.read_text("utf-8"))
     secrets = json.loads((data / "secrets.json").read_text("utf-8"))
-    return RunningSite(**known, data_dir=data, admin_key=secrets["admin_key"])
+    return RunningSite(
+        **known,
+        data_dir=data,
+        admin_key=secrets["admin_key"],
+        shop_key=secrets["shop_keys"],
+        shop_origin=shop_origin,
+    )

@@ -54,6 +54,12 @@ class Settings(BaseSettings):
         "EdDSA", description="What new signing keys are made for"
     )
 
+    shop_origins: str = Field(
+        "",
+        description="Shops of your own that the waiting room leads to: https://shop.example.org …",
+        pattern=r"^\s*(https?://[A-Za-z0-9.:\[\]-]+(\s+|$))*$",
+    )
+
     gateway_url: str | None = Field(None, description="Address of the sandbox gateway")
     gateway_secret_key: SecretStr | None = Field(None)
     gateway_webhook_secret: SecretStr | None = Field(None)
@@ -95,6 +101,10 @@ class Settings(BaseSettings):
         """What was passed, then the environment, then the file."""
         file = Path(os.environ.get("FAIRDROP_CONFIG", "fairdrop.toml"))
         return (init_settings, env_settings, TomlConfigSettingsSource(settings_cls, file))
+
+    def shop_addresses(self) -> tuple[str, ...]:
+        """The origins of ``shop_origins``."""
+        return tuple(self.shop_origins.split())
 
     def shown(self) -> dict[str, str]:
         """The effective settings as text, with secrets hidden."""

@@ -77,7 +77,9 @@ def imported_names(source: str) -> Iterator[str]:
 
 
 def test_every_import_of_the_product_is_a_declared_dependency() -> None:
-    declared = {canonicalize_name(Requirement(text).name) for text in PROJECT["dependencies"]}
+    extras = PROJECT.get("optional-dependencies", {}).values()
+    wanted = [*PROJECT["dependencies"], *(text for extra in extras for text in extra)]
+    declared = {canonicalize_name(Requirement(text).name) for text in wanted}
     providers = importlib.metadata.packages_distributions()
     undeclared = {
         f"{path.relative_to(ROOT)}: {name}"

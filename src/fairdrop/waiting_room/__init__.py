@@ -4,10 +4,10 @@ from .buyers import ApiKeys
 from .completions import Completions
 from .completions import Conflict as CompletionConflict
 from .completions import Outcome as CompletionOutcome
-from .model import LeaveOutcome, Line, Mode, Place, Standing, State, Ticked
+from .model import REVOKED_CHARS, LeaveOutcome, Line, Mode, Place, Standing, State, Ticked
 from .receipts import EntryReceipt, PositionReceipt, Receipt, Receipts
 from .rules import poll_after_ms, wait_range_s
-from .service import REVOKED_CHARS, WaitingRoom
+from .service import WaitingRoom
 from .signing_keys import (
     Admission,
     Algorithm,

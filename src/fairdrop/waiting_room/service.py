@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from fairdrop.drivers.sale_scripts import CoalescedScript, SaleScript
 from fairdrop.ids import new_secret_id
 
-from .model import LeaveOutcome, Left, Line, Place, RevokedPage, Standing, Ticked
+from .model import REVOKED_CHARS, LeaveOutcome, Left, Line, Place, RevokedPage, Standing, Ticked
 
 if TYPE_CHECKING:
     import asyncio
@@ -25,9 +25,6 @@ REVOKED_PAGE = 10_000
 """Ids read in one run of ``revocations``: about 2 ms of the store's time (case 37)."""
 REVOKED_MOST = 100_000
 """Ids that the list of revoked tokens has at the most: about 1 MB as a document."""
-REVOKED_CHARS = 8
-"""Characters of an id that the list carries: 48 bits of chance, so that two ids that begin the same
-among 100,000 are less likely than one in a thousand million for each token asked about."""
 
 
 class WaitingRoom:

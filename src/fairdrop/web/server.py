@@ -77,7 +77,7 @@ def build(parts: Parts) -> Starlette:
             *health.routes(parts, live),
             Mount(control_plane.PREFIX, control),
             *openapi.routes(control),
-            *pages.routes(),
+            *pages.routes(pages.Shop(origins=parts.settings.shop_addresses())),
         ],
         exception_handlers={HTTPException: _told_as_problem, 500: _failed},
     )

@@ -7,7 +7,10 @@ payment page is a plain navigation, which a policy does not govern.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 Header = tuple[bytes, bytes]
 
@@ -24,7 +27,13 @@ _POLICY: Final = {
     "trusted-types": "'none'",
 }
 
-CONTENT_SECURITY_POLICY: Final = "; ".join(f"{name} {value}" for name, value in _POLICY.items())
+
+def _policy(forms_to: Iterable[str] = ()) -> str:
+    policy = {**_POLICY, "form-action": " ".join(["'self'", *forms_to])}
+    return "; ".join(f"{name} {value}" for name, value in policy.items())
+
+
+CONTENT_SECURITY_POLICY: Final = _policy()
 
 PAGE_CACHE: Final = "public, max-age=300"
 """A page may be up to five minutes old: it holds no figure, only the places for them (S9)."""
@@ -38,7 +47,6 @@ _EVERYWHERE: Final[tuple[Header, ...]] = (
     (b"cross-origin-resource-policy", b"same-origin"),
 )
 _ON_PAGES: Final[tuple[Header, ...]] = (
-    (b"content-security-policy", CONTENT_SECURITY_POLICY.encode()),
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"permissions-policy", b"camera=(), geolocation=(), microphone=(), payment=()"),
     # An order's address is nobody else's business, the payment page's included.
@@ -46,9 +54,10 @@ _ON_PAGES: Final[tuple[Header, ...]] = (
 )
 
 
-def page_headers() -> tuple[Header, ...]:
-    """What a page is sent with, besides its type, length and tag."""
-    return (*_EVERYWHERE, *_ON_PAGES, (b"cache-control", PAGE_CACHE.encode()))
+def page_headers(forms_to: Iterable[str] = ()) -> tuple[Header, ...]:
+    """What a page is sent with, besides its type, length and tag; its forms may go to those origins."""
+    policy = (b"content-security-policy", _policy(forms_to).encode())
+    return (*_EVERYWHERE, policy, *_ON_PAGES, (b"cache-control", PAGE_CACHE.encode()))
 
 
 def asset_headers(*, stray: bool) -> tuple[Header, ...]:

@@ -17,6 +17,7 @@ _WEB: Final = Path(__file__).parents[1]
 _PAGES: Final = {
     "/": "sales",
     "/s/{sale}": "sale",
+    "/enter/{sale}": "enter",
     "/orders/{order}": "order",
     "/console": "console",
 }
@@ -29,10 +30,13 @@ class Shop:
     """What an operator may change about the pages."""
 
     name: str = "Fairdrop"
+    origins: tuple[str, ...] = ()
+    """Shops that the waiting room may hand people over to, like ``https://shop.example.org``."""
 
 
 def routes(shop: Shop | None = None) -> list[Route | Mount]:
     """The pages and their assets. Needs no database and no store; reads the files once."""
+    shop = shop or Shop()
     assets = Assets(_WEB / "static")
     templates = Environment(
         loader=FileSystemLoader(_WEB / "templates"),
@@ -47,10 +51,9 @@ def routes(shop: Shop | None = None) -> list[Route | Mount]:
     ]
     for path, name in _PAGES.items():
         modules = [assets.url(module) for module in assets.modules(f"js/{name}.js")]
-        html = templates.get_template(f"{name}.html").render(shop=shop or Shop(), modules=modules)
-        page = Document.of(
-            html.encode(), media_type="text/html; charset=utf-8", headers=page_headers()
-        )
+        html = templates.get_template(f"{name}.html").render(shop=shop, modules=modules)
+        headers = page_headers(shop.origins if name == "enter" else ())
+        page = Document.of(html.encode(), media_type="text/html; charset=utf-8", headers=headers)
         found.append(
             Route(path, page, methods=["GET"], name=f"{name}_page", include_in_schema=False)
         )

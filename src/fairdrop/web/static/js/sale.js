@@ -8,6 +8,7 @@ import { basket } from "./basket.js";
 import { asMs, serverNow } from "./clock.js";
 import { join, scheduled, shut, soldOut } from "./door.js";
 import { alarm, announce, byId, el, replaceContent, setText, showNotice } from "./dom.js";
+import { handOver, isWaitingRoom } from "./handover.js";
 import { asksPersonally, NEAR, peopleAhead, pollDelayMs } from "./line.js";
 import { keyFor, local, session, settleKey } from "./memory.js";
 import { fullModeName } from "./modes.js";
@@ -32,7 +33,7 @@ const trouble = byId("trouble");
 /** What came of this visitor's last doing; stays until the next one. */
 const note = byId("note");
 const stockList = new StockList(byId("variants"));
-const VIEWS = { scheduled, join, shut, soldOut, lobby, waiting, ready, missed, basket };
+const VIEWS = { scheduled, join, shut, soldOut, lobby, waiting, ready, missed, basket, handOver };
 /** Ahead as far as the pace of asking goes, for those who have no place. */
 const FAR = 1_000;
 
@@ -207,7 +208,7 @@ function viewName(now) {
     case "READY":
       return "ready";
     case "ADMITTED":
-      return "basket";
+      return isWaitingRoom ? "handOver" : "basket";
     case "MISSED":
       return now.mode === "closed" ? "shut" : "missed";
     default:
