@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from fairdrop.errors import FairdropError
+from fairdrop.drivers.sale_scripts import SaleNotLoaded
+from fairdrop.errors import DatabaseUnavailable, FairdropError, StoreUnavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterable
 
     from fairdrop.app import Parts
     from fairdrop.catalog import Sale
@@ -45,7 +46,12 @@ class Worker:
             ("sweep orders", lambda: self._sweep_orders(settings.sweep_interval_ms / 1_000)),
             ("sweep store", lambda: self._sweep_store(settings.sweep_interval_ms / 1_000)),
             ("completions", lambda: self._tell_completions(settings.sweep_interval_ms / 1_000)),
-            ("reconcile", lambda: self._reconcile(settings.reconcile_interval_ms / 1_000)),
+            # Two loops: a gateway that answers slowly about payments keeps no refund waiting.
+            (
+                "check payments",
+                lambda: self._check_payments(settings.reconcile_interval_ms / 1_000),
+            ),
+            ("pay refunds", lambda: self._pay_refunds(settings.reconcile_interval_ms / 1_000)),
         ]
         async with asyncio.TaskGroup() as group:
             for name, step in loops:
@@ -75,20 +81,29 @@ class Worker:
             await asyncio.sleep(pause)
 
     async def _keep_loaded(self) -> float:
-        sales = {}
-        for sale in await self._parts.catalog.running():
-            sales[sale.id] = await self._parts.loader.keep_loaded(sale)
-        self._sales = sales
+        running = await self._parts.catalog.running()
+        loaded: dict[str, Sale] = {}
+
+        async def load(sale: Sale) -> None:
+            loaded[sale.id] = await self._parts.loader.keep_loaded(sale)
+
+        try:
+            await _each(running, load)
+        finally:
+            known = {**self._sales, **loaded}
+            self._sales = {sale.id: known[sale.id] for sale in running if sale.id in known}
         return SALES_INTERVAL_S
 
     async def _tick(self, interval_s: float) -> float:
-        for sale in list(self._sales.values()):
-            ticked = await self._parts.waiting_room.tick(sale.ref)
-            while ticked.more:
-                ticked = await self._parts.waiting_room.tick(sale.ref)
-            if ticked.mode != sale.mode:
-                await self._parts.catalog.note_mode(sale, ticked.mode)
+        await _each(self._sales.values(), self._tick_sale)
         return interval_s
+
+    async def _tick_sale(self, sale: Sale) -> None:
+        ticked = await self._parts.waiting_room.tick(sale.ref)
+        while ticked.more:
+            ticked = await self._parts.waiting_room.tick(sale.ref)
+        if ticked.mode != sale.mode:
+            await self._parts.catalog.note_mode(sale, ticked.mode)
 
     async def _settle(self, interval_s: float) -> float:
         await self._parts.settlement.drain()
@@ -100,15 +115,34 @@ class Worker:
         return interval_s
 
     async def _sweep_store(self, interval_s: float) -> float:
-        for sale in list(self._sales.values()):
-            await self._parts.sweeper.sweep_store(sale)
+        await _each(self._sales.values(), self._parts.sweeper.sweep_store)
         return interval_s
 
     async def _tell_completions(self, interval_s: float) -> float:
         await self._parts.completions.tell_untold()
         return interval_s
 
-    async def _reconcile(self, interval_s: float) -> float:
-        checked = await self._parts.reconciler.check_payments()
-        refunds = await self._parts.reconciler.pay_refunds()
-        return 0.0 if checked + refunds else interval_s
+    async def _check_payments(self, interval_s: float) -> float:
+        return 0.0 if await self._parts.reconciler.check_payments() else interval_s
+
+    async def _pay_refunds(self, interval_s: float) -> float:
+        return 0.0 if await self._parts.reconciler.pay_refunds() else interval_s
+
+
+async def _each(sales: Iterable[Sale], step: Callable[[Sale], Awaitable[object]]) -> None:
+    """Do the step for every sale: trouble with one of them never stops the others.
+
+    Raises the first error at the end; at once where a part is away that all of them need.
+    """
+    first: Exception | None = None
+    for sale in list(sales):
+        try:
+            await step(sale)
+        except SaleNotLoaded as error:
+            first = first or error
+        except (StoreUnavailable, DatabaseUnavailable):
+            raise
+        except Exception as error:  # noqa: BLE001 - raised once the others had their turn
+            first = first or error
+    if first is not None:
+        raise first

@@ -7,6 +7,7 @@ from typing import Any, cast
 import pytest
 
 from fairdrop import worker as module
+from fairdrop.drivers.sale_scripts import SaleNotLoaded
 from fairdrop.errors import StoreUnavailable
 from fairdrop.worker import Worker
 
@@ -57,3 +58,32 @@ async def test_a_loop_goes_on_after_an_error(
     loop.cancel()
     await asyncio.wait([loop])
     assert loop.cancelled()
+
+
+async def test_trouble_with_one_sale_stops_no_other_one() -> None:
+    """A store that has lost one sale, or a bug that one of them meets, is that sale's alone."""
+    served = []
+
+    async def step(name: str) -> None:
+        if name == "lost":
+            raise SaleNotLoaded("the store has not got it")
+        if name == "odd":
+            raise RuntimeError("a bug")
+        served.append(name)
+
+    with pytest.raises(SaleNotLoaded):
+        await module._each(cast("Any", ["first", "lost", "odd", "last"]), cast("Any", step))
+    assert served == ["first", "last"]
+
+
+async def test_a_store_that_is_away_is_not_asked_for_every_sale() -> None:
+    """Each would wait for its time-out."""
+    asked = []
+
+    async def step(name: str) -> None:
+        asked.append(name)
+        raise StoreUnavailable("away")
+
+    with pytest.raises(StoreUnavailable):
+        await module._each(cast("Any", ["first", "last"]), cast("Any", step))
+    assert asked == ["first"]

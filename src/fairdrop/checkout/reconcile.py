@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from fairdrop.drivers.database import Queries
+from fairdrop.errors import FairdropError
 from fairdrop.payments import (
     EventKind,
     GatewayEvent,
@@ -23,7 +24,7 @@ from . import records
 from .rules import LIVE, OrderState
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Iterable, Mapping
 
     import asyncpg
 
@@ -66,8 +67,10 @@ class Reconciler:
     async def check_payments(self) -> int:
         """Ask about payments that are due for it; returns how many."""
         async with self._database.connection() as connection:
-            rows = await connection.fetch(SQL["payments_due"], BATCH, self._check_after_ms)
-        await asyncio.gather(*(self._check_payment(row) for row in rows))
+            rows = await connection.fetch(
+                SQL["payments_due"], BATCH, self._check_after_ms, list(self._gateways)
+            )
+        await _all(self._check_payment(row) for row in rows)
         return len(rows)
 
     async def pay_refunds(self) -> int:
@@ -76,14 +79,12 @@ class Reconciler:
         The refund's id is the key at the gateway, so trying again never pays twice.
         """
         async with self._database.connection() as connection:
-            rows = await connection.fetch(SQL["refunds_due"], BATCH)
-        await asyncio.gather(*(self._pay_refund(row) for row in rows))
+            rows = await connection.fetch(SQL["refunds_due"], BATCH, list(self._gateways))
+        await _all(self._pay_refund(row) for row in rows)
         return len(rows)
 
     async def _check_payment(self, row: asyncpg.Record) -> None:
-        gateway = self._gateways.get(row["gateway"])
-        if gateway is None:
-            return
+        gateway = self._gateways[row["gateway"]]
         try:
             intent = await self._look(gateway, row)
         except GatewayUnavailable as error:
@@ -102,8 +103,9 @@ class Reconciler:
             await self._tell(row["gateway"], intent, _TOLD[intent.status])
 
     async def _look(self, gateway: Gateway, row: asyncpg.Record) -> Intent | None:
-        """The payment's intent as it stands, after what the order's state asks for: taking money that
-        is set aside for secured units, letting go of what is for nothing (O4).
+        """The payment's intent as it stands, after what the order's state asks for (O4).
+
+        That is: taking money that is set aside for secured units, letting go of what is for nothing.
         """
         if row["intent_id"] is None:
             intent = await gateway.find(str(row["order_id"]))
@@ -158,9 +160,7 @@ class Reconciler:
         )
 
     async def _pay_refund(self, row: asyncpg.Record) -> None:
-        gateway = self._gateways.get(row["gateway"])
-        if gateway is None:
-            return
+        gateway = self._gateways[row["gateway"]]
         try:
             refund = await gateway.refund(row["intent_id"], row["amount_minor"], str(row["id"]))
         except (GatewayUnavailable, GatewayRefused) as error:
@@ -183,3 +183,19 @@ class Reconciler:
                     refund_reference=str(row["id"]),
                 ),
             )
+
+
+async def _all(calls: Iterable[Awaitable[None]]) -> None:
+    """Make the calls side by side; what goes wrong with one of them stops no other one.
+
+    Each was put off before it was made, so it comes again. Raises the first error of a part that
+    all of them need.
+    """
+    away: FairdropError | None = None
+    for result in await asyncio.gather(*calls, return_exceptions=True):
+        if isinstance(result, FairdropError):
+            away = away or result
+        elif isinstance(result, Exception):
+            _log.error("reconciling_failed", exc_info=result)
+    if away is not None:
+        raise away

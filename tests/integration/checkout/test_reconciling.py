@@ -8,7 +8,7 @@ import pytest
 
 from fairdrop.app import Parts
 from fairdrop.checkout import Order, OrderState, Reconciler
-from fairdrop.payments import GatewayUnavailable
+from fairdrop.payments import GatewayUnavailable, Intent
 from tests.integration.checkout.conftest import NewShop
 from tests.integration.checkout.shop import Shop, same_sale
 
@@ -167,6 +167,29 @@ async def test_a_refund_that_the_gateway_refuses_is_tried_again_and_says_why(sho
     await shop.pay_refunds_now()
     await shop.settle()
     await shop.now(order, OrderState.REFUNDED)
+
+
+async def test_a_payment_that_cannot_be_asked_about_keeps_no_other_one_and_no_refund_waiting(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """O8: whatever is wrong with one of them is its own affair."""
+    odd, paid = await shop.pending(), await shop.pending()
+    shop.gateway.take_money(paid.id)
+    refunded = await returned_late(shop)
+    fetch = shop.gateway.fetch
+
+    async def break_for_one(intent: str) -> Intent:
+        if intent == shop.gateway.intent_of(odd.id).id:
+            raise RuntimeError("session is closed")
+        return await fetch(intent)
+
+    monkeypatch.setattr(shop.gateway, "fetch", break_for_one)
+    await shop.check_payments_now()
+    await shop.pay_refunds_now()
+    await shop.settle()
+    await shop.now(paid, OrderState.CONFIRMED)
+    await shop.now(refunded, OrderState.REFUNDED)
+    assert (await shop.now(odd)).state is OrderState.PAYMENT_PENDING
 
 
 async def test_a_refund_told_by_webhook_and_by_answer_counts_once(shop: Shop) -> None:

@@ -98,13 +98,31 @@ async def working(parts: Parts) -> AsyncIterator[None]:
         await task
 
 
+async def everything_of(shop: Shop, order: Order) -> dict[str, Any]:
+    """All that the database knows of an order, for whoever has to find out what went wrong."""
+    asked = {
+        "steps": "SELECT * FROM order_transitions WHERE order_id = $1::text::uuid ORDER BY at",
+        "payment": "SELECT * FROM payments WHERE order_id = $1::text::uuid",
+        "refunds": "SELECT * FROM refunds WHERE order_id = $1::text::uuid",
+        "inbox": "SELECT * FROM webhook_inbox LEFT JOIN webhook_due USING (id)"
+        " WHERE order_id = $1::text::uuid",
+        "timers": "SELECT * FROM order_timers WHERE order_id = $1::text::uuid",
+        "beside": "SELECT now(), (SELECT count(*) FROM refunds WHERE state = 'PENDING'),"
+        " (SELECT count(*) FROM webhook_due), (SELECT count(*) FROM order_timers) WHERE $1 <> ''",
+    }
+    return {
+        name: [dict(row) for row in await shop.fetch(statement, order.id)]
+        for name, statement in asked.items()
+    }
+
+
 async def until(shop: Shop, order: Order, *states: OrderState) -> Order:
     deadline = time.monotonic() + 60
     while True:
         found = await shop.now(order)
         if found.state in states:
             return found
-        assert time.monotonic() < deadline, (found.state, states, await shop.steps(order))
+        assert time.monotonic() < deadline, (found.state, states, await everything_of(shop, order))
         await asyncio.sleep(0.02)
 
 

@@ -16,7 +16,7 @@ async def test_five_deliveries_of_a_release_raise_the_stock_once(
     await sale.load({"seat": 5})
     await sale.admit("a")
     await sale.reserve("a", ["seat", 3], hold="h")
-    stores = [Store(store_url) for _ in range(5)]
+    stores = [Store(store_url, timeout_s=30) for _ in range(5)]
     answers = await asyncio.gather(
         *(Inventory(store).release(sale.ref, "h", "a") for store in stores)
     )

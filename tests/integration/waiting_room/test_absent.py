@@ -131,7 +131,7 @@ async def test_nobodys_question_is_refused_while_hundreds_of_calls_run_out(
     await sale.join(*people)
     await sale.tick()
     sale.pass_ms(60_000)
-    sweeper, asker = Store(store_url), Store(store_url)
+    sweeper, asker = Store(store_url, timeout_s=30), Store(store_url, timeout_s=30)
     sweeping, asking = WaitingRoom(sweeper), WaitingRoom(asker)
     ticks = [sweeping.tick(sale.ref, now_ms=sale.now_ms) for _ in range(5)]
     questions = [asking.status(sale.ref, visitor) for visitor in people]

@@ -24,7 +24,7 @@ async def test_a_visitor_who_joins_from_many_servers_at_once_has_one_place(
     """Twelve servers, each with its own connection, see the same forty people in another order."""
     await sale.load()
     people = [f"visitor-{n}" for n in range(40)]
-    servers = [Store(store_url) for _ in range(12)]
+    servers = [Store(store_url, timeout_s=30) for _ in range(12)]
 
     async def serve(store: Store, seed: int) -> dict[str, int]:
         room = WaitingRoom(store)

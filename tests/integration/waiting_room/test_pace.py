@@ -73,7 +73,7 @@ async def test_the_first_second_calls_no_more_than_the_pace_and_the_burst(
 async def test_ticks_on_many_servers_share_one_pace(sale: DrivenSale, store_url: str) -> None:
     await sale.load(rate_milli=20_000, cap=100_000)
     await crowd(sale, 500)
-    servers = [Store(store_url) for _ in range(8)]
+    servers = [Store(store_url, timeout_s=30) for _ in range(8)]
     rooms = [WaitingRoom(store) for store in servers]
     called = 0
     for _ in range(5):

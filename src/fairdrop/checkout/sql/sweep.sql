@@ -30,10 +30,11 @@ FROM unnest($1::uuid[], $2::integer[]) AS h (variant_id, serial)
     JOIN units u ON u.variant_id = h.variant_id AND u.serial = h.serial;
 
 -- name: payments_due
--- Payments to ask the gateway about. Each is put off while somebody asks, twice as long each time.
+-- Payments to ask the gateways $3 about. Each is put off while somebody asks, twice as long each time.
 WITH due AS (
-    SELECT order_id FROM order_timers WHERE kind = 'PAYMENT' AND at <= now()
-    ORDER BY at LIMIT $1 FOR UPDATE SKIP LOCKED
+    SELECT t.order_id FROM order_timers t JOIN payments p ON p.order_id = t.order_id
+    WHERE t.kind = 'PAYMENT' AND t.at <= now() AND p.gateway = ANY($3::text[])
+    ORDER BY t.at LIMIT $1 FOR UPDATE OF t SKIP LOCKED
 )
 UPDATE order_timers t SET tries = t.tries + 1, at = now()
     + least($2 * power(2, least(t.tries, 12)), 300000) * interval '1 millisecond'
@@ -52,9 +53,11 @@ UPDATE payments SET state = 'CLOSED'
 WHERE order_id = ANY($1::uuid[]) AND state IN ('CREATING', 'OPEN', 'AUTHORISED');
 
 -- name: refunds_due
--- Refunds to carry out. Each is put off while somebody tries, twice as long each time.
+-- Refunds that the gateways $2 have to carry out. Each is put off while somebody tries, twice as long
+-- each time.
 WITH due AS (
-    SELECT id FROM refunds WHERE state = 'PENDING' AND next_try_at <= now()
+    SELECT id FROM refunds
+    WHERE state = 'PENDING' AND next_try_at <= now() AND gateway = ANY($2::text[])
     ORDER BY next_try_at LIMIT $1 FOR UPDATE SKIP LOCKED
 )
 UPDATE refunds r SET attempts = r.attempts + 1, next_try_at = now()

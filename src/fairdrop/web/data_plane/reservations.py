@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl
 
 import msgspec
 
@@ -49,8 +50,9 @@ async def reserve(parts: Parts, scope: Scope, receive: Receive, send: Send) -> N
     sale = await sale_of(parts, scope)
     admission = _admission(parts, sale, visitor, headers)
     key = idempotency_key(headers)
-    body = await read_body(receive, headers)
-    wanted: ReservationRequest = decode(_REQUEST, body)
+    query: bytes = scope["query_string"]
+    body = query or await read_body(receive, headers)
+    wanted = _asked(query) if query else decode(_REQUEST, body)
     lines: list[str | int] = []
     for line in wanted.lines:
         lines += (line.variant, line.quantity)
@@ -62,6 +64,15 @@ async def reserve(parts: Parts, scope: Scope, receive: Receive, send: Send) -> N
         await send_json(send, encode(_document(sale, answer)), 201)
         return
     raise _refused(answer)
+
+
+def _asked(query: bytes) -> ReservationRequest:
+    """One line as ``variant=...&quantity=...``, for which no body has to be waited for."""
+    fields = dict(parse_qsl(query.decode("latin-1"), keep_blank_values=True))
+    try:
+        return msgspec.convert({"lines": [fields]}, ReservationRequest, strict=False)
+    except msgspec.ValidationError as error:
+        raise Problem(422, "invalid_request", f"{error}.") from None
 
 
 async def release(parts: Parts, scope: Scope, _receive: Receive, send: Send) -> None:

@@ -41,6 +41,20 @@ _KEY = (
     "Names the operation: repeat a request with the same key and it is done once (H3).",
     {"type": "string", "pattern": "^[A-Za-z0-9_-]{1,64}$"},
 )
+_ONE_LINE = (
+    (
+        "query",
+        "variant",
+        "The variant of a single line; then there is no body.",
+        {"type": "string"},
+    ),
+    (
+        "query",
+        "quantity",
+        "Units of that line.",
+        {"type": "integer", "minimum": 1, "maximum": 1000},
+    ),
+)
 REQUIRED_HEADERS = ("Fairdrop-Admission", "Idempotency-Key")
 _BUYER: list[dict[str, list[str]]] = [{"visitor": []}, {"visitorCookie": []}]
 _ANYBODY: list[dict[str, list[str]]] = []
@@ -161,9 +175,10 @@ OPERATIONS = (
         "/v1/sales/{sale}/reservations",
         "reserve",
         "Reserve units",
-        "All lines or none. The units are held until `deadline_ms` and are nobody else's.",
+        "All lines or none. The units are held until `deadline_ms` and are nobody else's. A single"
+        " line may come in the query instead of a body, which is answered a little sooner.",
         "checkout",
-        (_SALE, _ADMISSION, _KEY),
+        (_SALE, _ADMISSION, _KEY, *_ONE_LINE),
         {
             201: ("The units are held.", documents.ReservationDocument),
             400: _BAD_BODY,

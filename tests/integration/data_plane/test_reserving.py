@@ -1,0 +1,135 @@
+"""Reserving over HTTP: both forms of the request, and what neither of them may do (H1, H3, W12)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+from urllib.parse import urlencode
+
+import httpx
+import pytest
+
+from tests.integration.checkout.shop import Shop
+from tests.integration.control_plane.conftest import NewShop
+from tests.integration.control_plane.own_parts import problem
+
+Ask = Callable[..., Awaitable[httpx.Response]]
+
+
+@pytest.fixture
+async def shop(sell: NewShop) -> Shop:
+    return await sell(3, 5)
+
+
+@pytest.fixture
+async def headers(client: httpx.AsyncClient, shop: Shop) -> dict[str, str]:
+    """Those of a buyer who is inside, all over HTTP."""
+    return await entered(client, shop)
+
+
+async def entered(client: httpx.AsyncClient, shop: Shop) -> dict[str, str]:
+    path = f"/v1/sales/{shop.sale.id}"
+    joined = (await client.post(f"{path}/join")).json()
+    client.cookies.clear()
+    who = {"authorization": f"Bearer {joined['visitor_token']}"}
+    await shop.parts.waiting_room.tick(shop.sale.ref)
+    claimed = (await client.post(f"{path}/claim", headers=who)).json()
+    return {**who, "fairdrop-admission": claimed["token"], "idempotency-key": "a-key"}
+
+
+async def by_query(
+    client: httpx.AsyncClient, shop: Shop, headers: dict[str, str], **line: Any
+) -> httpx.Response:
+    path = f"/v1/sales/{shop.sale.id}/reservations?{urlencode(line)}"
+    return await client.post(path, headers=headers)
+
+
+async def by_body(
+    client: httpx.AsyncClient, shop: Shop, headers: dict[str, str], **line: Any
+) -> httpx.Response:
+    path = f"/v1/sales/{shop.sale.id}/reservations"
+    return await client.post(path, headers=headers, json={"lines": [line]})
+
+
+@pytest.mark.parametrize("ask", [by_query, by_body])
+async def test_a_line_is_held_at_the_price_that_we_know(
+    client: httpx.AsyncClient, shop: Shop, headers: dict[str, str], ask: Ask
+) -> None:
+    variant = shop.sale.variants[0]
+    answer = await ask(client, shop, headers, variant=variant.id, quantity=2)
+    assert answer.status_code == 201
+    document = answer.json()
+    assert document["lines"][0]["quantity"] == 2
+    assert document["subtotal_minor"] == 2 * variant.price_minor
+    assert await shop.stock() == (1, 2, 0)
+    again = await ask(client, shop, headers, variant=variant.id, quantity=2)
+    assert (again.status_code, again.json()) == (201, document)
+    assert await shop.stock() == (1, 2, 0)
+
+
+async def test_the_same_key_with_another_line_is_refused_in_either_form(
+    client: httpx.AsyncClient, shop: Shop, headers: dict[str, str]
+) -> None:
+    variant = shop.sale.variants[0].id
+    assert (await by_query(client, shop, headers, variant=variant, quantity=1)).status_code == 201
+    other = await by_query(client, shop, headers, variant=variant, quantity=2)
+    problem(other, 422, "idempotency_key_reused")
+    other = await by_body(client, shop, headers, variant=variant, quantity=1)
+    problem(other, 422, "idempotency_key_reused")
+    assert await shop.stock() == (2, 1, 0)
+
+
+BAD: list[dict[str, Any]] = [
+    {},
+    {"quantity": 1},
+    {"variant": "x"},
+    {"variant": "x", "quantity": ""},
+    {"variant": "x", "quantity": 0},
+    {"variant": "x", "quantity": -1},
+    {"variant": "x", "quantity": "two"},
+    {"variant": "x", "quantity": 1.5},
+    {"variant": "x", "quantity": 1001},
+    {"variant": "", "quantity": 1},
+    {"variant": "x" * 65, "quantity": 1},
+    {"variant": "x", "quantity": 1, "price_minor": 1},
+]
+
+
+@pytest.mark.parametrize("line", BAD[1:])
+async def test_a_query_that_is_no_line_is_refused_and_changes_nothing(
+    client: httpx.AsyncClient, shop: Shop, headers: dict[str, str], line: dict[str, Any]
+) -> None:
+    problem(await by_query(client, shop, headers, **line), 422, "invalid_request")
+    assert await shop.stock() == (3, 0, 0)
+
+
+@pytest.mark.parametrize("line", BAD)
+async def test_a_body_that_is_no_line_is_refused_and_changes_nothing(
+    client: httpx.AsyncClient, shop: Shop, headers: dict[str, str], line: dict[str, Any]
+) -> None:
+    problem(await by_body(client, shop, headers, **line), 422, "invalid_request")
+    assert await shop.stock() == (3, 0, 0)
+
+
+@pytest.mark.parametrize("ask", [by_query, by_body])
+async def test_nobody_reserves_with_somebody_elses_admission(
+    client: httpx.AsyncClient, shop: Shop, headers: dict[str, str], ask: Ask
+) -> None:
+    line = {"variant": shop.sale.variants[0].id, "quantity": 1}
+    visitor, token = shop.parts.visitors.new()
+    assert visitor
+    stolen = {**headers, "authorization": f"Bearer {token}"}
+    problem(await ask(client, shop, stolen, **line), 403, "admission_other_buyer")
+    without = {name: value for name, value in headers.items() if name != "fairdrop-admission"}
+    problem(await ask(client, shop, without, **line), 401, "admission_required")
+    assert await shop.stock() == (3, 0, 0)
+
+
+@pytest.mark.parametrize("ask", [by_query, by_body])
+async def test_sold_out_is_an_answer(
+    client: httpx.AsyncClient, shop: Shop, headers: dict[str, str], ask: Ask
+) -> None:
+    """Case 34."""
+    answer = await ask(client, shop, headers, variant=shop.sale.variants[0].id, quantity=4)
+    assert problem(answer, 409, "sold_out")["variant"] == shop.sale.variants[0].id
+    assert await shop.stock() == (3, 0, 0)
