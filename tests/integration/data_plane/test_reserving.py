@@ -28,6 +28,7 @@ async def headers(client: httpx.AsyncClient, shop: Shop) -> dict[str, str]:
 
 
 async def entered(client: httpx.AsyncClient, shop: Shop) -> dict[str, str]:
+    client.headers.pop("authorization", None)
     path = f"/v1/sales/{shop.sale.id}"
     joined = (await client.post(f"{path}/join")).json()
     client.cookies.clear()
