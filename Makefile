@@ -29,7 +29,7 @@ lint: dev ## ruff: rules and format
 	@status=0; $(BIN)/ruff check . || status=1; $(BIN)/ruff format --check . || status=1; exit $$status
 
 types: dev ## mypy, strict
-	@$(BIN)/mypy src tests .ci/install.py $(if $(wildcard benchmarks/*.py),benchmarks)
+	@$(BIN)/mypy src tests examples .ci/install.py $(if $(wildcard benchmarks/*.py),benchmarks)
 
 imports: dev ## the direction of imports that ARCHITECTURE.md draws
 	@$(BIN)/lint-imports --no-logo

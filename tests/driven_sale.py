@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from fairdrop.access.limits import Counted
 from fairdrop.drivers.keys import sale_key
 from fairdrop.drivers.sale_scripts import SaleScript
 from fairdrop.drivers.store import Store
@@ -79,6 +80,7 @@ class Scripts:
         self.leave = script("waiting_room", "leave", waiting_room.Left)
         self.revocations = script("waiting_room", "revocations", waiting_room.RevokedPage)
         self.tick = script("waiting_room", "tick", waiting_room.Ticked)
+        self.rates = script("access", "rates", Counted)
         self.reserve = script("inventory", "reserve", inventory.Reserved)
         self.start = script("inventory", "start", inventory.Started)
         self.release = script("inventory", "release", inventory.Released)

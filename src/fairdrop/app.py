@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from fairdrop.access import Addresses, Limits, Policy
 from fairdrop.catalog import Catalog
 from fairdrop.checkout import Checkout, Inbox, Loader, Reconciler, Settlement, Sweeper
 from fairdrop.drivers.database import Database
@@ -54,6 +55,8 @@ class Parts:
     admissions: AdmissionTokens
     visitors: VisitorTokens
     completions: Completions
+    addresses: Addresses
+    limits: Limits
     server_keys: ApiKeys
     """Keys of the shop's servers: they report completions, and act for buyers."""
 
@@ -86,6 +89,7 @@ async def open_parts(settings: Settings) -> AsyncIterator[Parts]:
     signing_keys = _secret(settings.signing_keys, "FAIRDROP_SIGNING_KEYS")
     admissions = _admission_tokens(signing_keys)
     server_keys = _server_keys(settings)
+    addresses = _addresses(settings)
     await database.open()
     try:
         base = public_url(settings)
@@ -113,6 +117,8 @@ async def open_parts(settings: Settings) -> AsyncIterator[Parts]:
             admissions=admissions,
             visitors=VisitorTokens(visitor_key.encode()),
             completions=Completions(database, waiting_room),
+            addresses=addresses,
+            limits=_limits(store, settings),
             server_keys=server_keys,
         )
     finally:
@@ -172,3 +178,19 @@ def _server_keys(settings: Settings) -> ApiKeys:
         )
     except ValueError as error:
         raise ConfigurationError(f"FAIRDROP_SHOP_KEYS: {error}") from None
+
+
+def _addresses(settings: Settings) -> Addresses:
+    try:
+        return Addresses(settings.trusted_proxies.replace(",", " ").split())
+    except ValueError as error:
+        raise ConfigurationError(f"FAIRDROP_TRUSTED_PROXIES: {error}") from None
+
+
+def _limits(store: Store, settings: Settings) -> Limits:
+    return Limits(
+        store,
+        Policy("requests", settings.limit_requests_per_s, settings.limit_requests_burst),
+        Policy("identities", settings.limit_identities_per_s, settings.limit_identities_burst),
+        Policy("buyer", settings.limit_buyer_per_s, settings.limit_buyer_burst),
+    )

@@ -60,6 +60,25 @@ class Settings(BaseSettings):
         pattern=r"^\s*(https?://[A-Za-z0-9.:\[\]-]+(\s+|$))*$",
     )
 
+    trusted_proxies: str = Field(
+        "127.0.0.0/8 ::1/128 10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 fc00::/7",
+        description="Networks whose X-Forwarded-For is believed; no limit is for them themselves",
+    )
+    limit_requests_per_s: float = Field(
+        100, ge=0, description="Requests per second of one address; 0 is no limit"
+    )
+    limit_requests_burst: int = Field(1_000, ge=1, description="Requests of one address at once")
+    limit_identities_per_s: float = Field(
+        2, ge=0, description="New visitors per second of one address; 0 is no limit"
+    )
+    limit_identities_burst: int = Field(
+        100, ge=1, description="New visitors of one address at once"
+    )
+    limit_buyer_per_s: float = Field(
+        10, ge=0, description="Requests per second of one visitor; 0 is no limit"
+    )
+    limit_buyer_burst: int = Field(60, ge=1, description="Requests of one visitor at once")
+
     gateway_url: str | None = Field(None, description="Address of the sandbox gateway")
     gateway_secret_key: SecretStr | None = Field(None)
     gateway_webhook_secret: SecretStr | None = Field(None)

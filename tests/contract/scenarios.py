@@ -110,6 +110,14 @@ async def tick(sale: DrivenSale) -> Provoked:
     yield "OK", (await sale.tick()).status
 
 
+# ---------------------------------------------------------------- access
+
+
+@scenario
+async def rates(sale: DrivenSale) -> Provoked:
+    yield "OK", (await sale.scripts.rates(sale.ref, [("requests:a", 1)])).status
+
+
 # ---------------------------------------------------------------- inventory
 
 

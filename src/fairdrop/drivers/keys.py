@@ -22,6 +22,7 @@ NAMES = MappingProxyType(
         "adm": "hash: visitor -> '<admission id>:<issued at, s>', for those inside",
         "admhold": "hash: visitor -> hold id, for those inside who have reserved; '' once it is sold",
         "revoked": "sorted set: admission id -> lease deadline (ms); those that ended before it",
+        "rates": "prefix of hashes, one a minute: <policy>:<client> -> requests (of the installation)",
         "stk": "hash: <variant>:q quantity, :l last serial, :n next fresh serial, :h held, :s sold",
         "ret": "prefix of lists: <ret>:<variant> -> serials that came back",
         "holds": "hash: hold id -> msgpack [buyer, admission, deadline, phase, lines]",

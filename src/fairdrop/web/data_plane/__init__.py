@@ -24,8 +24,8 @@ def routes(parts: Parts, live: Live) -> list[Route]:
     The steps of a sale share one route, so that the router matches one pattern for all of them.
     """
 
-    def route(path: str, method: str, handler: Handler, *args: Any) -> Route:
-        return Route(path, endpoint(parts, handler, *args), methods=[method])
+    def route(path: str, method: str, handler: Handler, *args: Any, limited: bool = True) -> Route:
+        return Route(path, endpoint(parts, handler, *args, limited=limited), methods=[method])
 
     steps = Steps(
         {
@@ -36,8 +36,8 @@ def routes(parts: Parts, live: Live) -> list[Route]:
             ("POST", "reservations"): endpoint(parts, reservations.reserve),
             ("POST", "orders"): endpoint(parts, orders.start),
             ("GET", "auth"): endpoint(parts, foreign.auth),
-            ("GET", "revocations"): endpoint(parts, foreign.Revocations()),
-            ("POST", "completions"): endpoint(parts, foreign.complete),
+            ("GET", "revocations"): endpoint(parts, foreign.Revocations(), limited=False),
+            ("POST", "completions"): endpoint(parts, foreign.complete, limited=False),
         }
     )
     return [
@@ -45,9 +45,9 @@ def routes(parts: Parts, live: Live) -> list[Route]:
         route("/v1/sales/{sale}", "GET", public.sale, live),
         route("/v1/orders/{order}", "GET", orders.show),
         route("/v1/orders/{order}/pay", "POST", orders.pay),
-        route("/v1/webhooks/{gateway}", "POST", public.webhook),
+        route("/v1/webhooks/{gateway}", "POST", public.webhook, limited=False),
         route("/v1/orders/{order}/cancel", "POST", orders.cancel),
         route("/v1/sales/{sale}/reservations/{reservation}", "DELETE", reservations.release),
         route("/v1/sales", "GET", public.sales),
-        route("/.well-known/jwks.json", "GET", public.jwks),
+        route("/.well-known/jwks.json", "GET", public.jwks, limited=False),
     ]

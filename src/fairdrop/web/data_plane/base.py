@@ -18,6 +18,8 @@ from fairdrop.payments import GatewayRefused, GatewayUnavailable
 from fairdrop.web.tally import SUCCESS, Tallies
 from fairdrop.web.wire import Problem, send_problem, unavailable
 
+from .limits import limit_buyer, limit_requests
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
@@ -40,11 +42,12 @@ class Endpoint:
     Starlette's router calls classes' instances directly, without making a Request or a Response.
     """
 
-    __slots__ = ("_handler", "_parts", "tallies")
+    __slots__ = ("_handler", "_limited", "_parts", "tallies")
 
-    def __init__(self, parts: Parts, handler: Handler) -> None:
-        """Wrap the handler."""
+    def __init__(self, parts: Parts, handler: Handler, *, limited: bool = True) -> None:
+        """Wrap the handler; ``limited`` unless it is for servers, or the same for everybody."""
         self._parts = parts
+        self._limited = limited
         self._handler = handler
         self.tallies = Tallies()
         """Answers so far, for metrics: a few additions a request, here where nothing is looked up."""
@@ -53,6 +56,8 @@ class Endpoint:
         """Handle one request."""
         began, status = perf_counter(), SUCCESS
         try:
+            if self._limited:
+                limit_requests(self._parts, scope)
             await self._handler(scope, receive, send)
         except Problem as problem:
             status = problem.status
@@ -161,18 +166,21 @@ def headers_of(scope: Scope) -> dict[bytes, bytes]:
 def visitor_of(parts: Parts, headers: Mapping[bytes, bytes]) -> str | None:
     """The visitor who asks, by bearer token or cookie; None without either.
 
-    Raises Problem 401 for a bearer token that we never gave out. A cookie that is not one of ours
-    counts as none: the browser may have it from another installation on the same host, and no
-    script can take it away.
+    Raises Problem 429 for one who asks too often, and 401 for a bearer token that we never gave
+    out. A cookie that is not one of ours counts as none: the browser may have it from another
+    installation on the same host, and no script can take it away.
     """
     bearer = bearer_of(headers)
     if bearer is None:
-        return visitor_by_cookie(parts, headers)
-    visitor = parts.visitors.visitor(bearer)
-    if visitor is None:
-        raise Problem(
-            401, "visitor_unknown", "The visitor token is not one of ours. Join without it."
-        )
+        visitor = visitor_by_cookie(parts, headers)
+    else:
+        visitor = parts.visitors.visitor(bearer)
+        if visitor is None:
+            raise Problem(
+                401, "visitor_unknown", "The visitor token is not one of ours. Join without it."
+            )
+    if visitor is not None:
+        limit_buyer(parts, visitor)
     return visitor
 
 
@@ -250,6 +258,6 @@ def decode(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:
         raise Problem(400, "malformed_json", "The body is not a JSON document.") from None
 
 
-def endpoint(parts: Parts, handler: Handler, *args: Any) -> Endpoint:
+def endpoint(parts: Parts, handler: Handler, *args: Any, limited: bool = True) -> Endpoint:
     """The handler with its first arguments filled in, as an ASGI application."""
-    return Endpoint(parts, functools.partial(handler, parts, *args))
+    return Endpoint(parts, functools.partial(handler, parts, *args), limited=limited)

@@ -12,6 +12,7 @@ from fairdrop.web.wire import Problem, encode, send_json
 from . import admissions
 from .base import VISITOR_COOKIE, headers_of, required_visitor, sale_of, visitor_of
 from .documents import StatusDocument
+from .limits import limit_identities
 
 if TYPE_CHECKING:
     from fairdrop.app import Parts
@@ -29,6 +30,7 @@ async def join(parts: Parts, scope: Scope, _receive: Receive, send: Send) -> Non
     headers: tuple[Header, ...] = ()
     token = None
     if visitor is None:
+        limit_identities(parts, scope)
         visitor, token = parts.visitors.new()
         headers = (_visitor_cookie(token, secure=scope["scheme"] == "https"),)
     place, line = await parts.waiting_room.join(sale.ref, visitor)

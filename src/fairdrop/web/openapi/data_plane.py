@@ -37,6 +37,13 @@ TAGS = [
     {"name": "operation", "description": "What load balancers and monitoring call."},
 ]
 
+_TOO_MANY = (
+    "Too many requests of one address or one visitor (`too_many_requests`); `Retry-After`,"
+    " `RateLimit` and `RateLimit-Policy` say when to come back."
+)
+_UNLIMITED = ("list_revocations", "report_completion", "receive_webhook")
+"""Asked by servers, or the same for everybody."""
+
 _STRUCTS: tuple[type[msgspec.Struct], ...] = (
     Problem,
     PublicSaleList,
@@ -79,6 +86,8 @@ def _item(operation: Operation, of: dict[type[msgspec.Struct], dict[str, Any]]) 
             for status, (about, content) in operation.answers.items()
         },
     }
+    if operation.path.startswith("/v1/") and operation.name not in _UNLIMITED:
+        item["responses"]["429"] = _answer(_TOO_MANY, Problem, of)
     if operation.about:
         item["description"] = operation.about
     if operation.parameters:

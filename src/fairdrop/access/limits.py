@@ -1,0 +1,144 @@
+"""Rate limits: token buckets in the process, made one limit for all servers beside the requests (W18).
+
+A request meets a bucket in its own process: one look-up and some arithmetic, no call. Once a second,
+a process that has counted anything sends its counts to the store and takes what the others counted
+out of its own buckets. So the hot path pays nothing for the sharing, and what it costs is
+sharpness: for the length of that second, each of N processes may let a client take its burst.
+
+A bucket is one number, the time at which it would be full again (the virtual scheduling of the
+generic cell rate algorithm, ITU-T I.371): a request moves it on by one interval, and is refused when
+that leads more than the burst ahead of the clock. What others counted moves it on likewise.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+import structlog
+
+from fairdrop.drivers.sale_scripts import SaleScript
+from fairdrop.errors import StoreUnavailable
+from fairdrop.ids import SaleRef
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fairdrop.drivers.store import Store
+
+SHARE_EVERY_S = 1.0
+SHARED_AT_ONCE = 500
+"""Keys in one run of the script: about 0.3 ms of the store's time."""
+SHARED_MOST = 5_000
+"""Keys that one process shares in one go: the busiest."""
+_REMEMBERED = 200_000
+_ROUNDING_S = 1e-9
+_SITE = SaleRef("site", 0)
+"""Limits are of the installation, not of a sale: its keys have a tag of their own."""
+
+_log = structlog.get_logger(__name__)
+
+
+class Policy(NamedTuple):
+    """A limit: so many a second in the long run, and ``burst`` at one moment; rate 0 is no limit."""
+
+    name: str
+    rate_per_s: float
+    burst: int
+
+
+class Exceeded(NamedTuple):
+    """A request too much, and in how many seconds the next one is welcome."""
+
+    policy: Policy
+    retry_after_s: int
+
+
+class Counted(msgspec.Struct, array_like=True, frozen=True):
+    """The reply of ``rates``."""
+
+    status: str
+    period: int
+    totals: list[int]
+
+
+class Limits:
+    """The buckets of one process, a set for each policy."""
+
+    def __init__(
+        self, store: Store, *policies: Policy, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """Take the policies; nothing is sent before something is counted. ``clock`` gives seconds."""
+        self._clock = clock
+        self._script = SaleScript(store, "fairdrop.access", "rates", Counted)
+        self._policies = {policy.name: policy for policy in policies}
+        self._full_at: dict[str, dict[str, float]] = {name: {} for name in self._policies}
+        self._counts: dict[tuple[str, str], int] = {}
+        self._seen: dict[tuple[str, str], tuple[int, int]] = {}
+        self._share_at = 0.0
+        self._sharing: asyncio.Task[None] | None = None
+
+    def take(self, name: str, key: str) -> Exceeded | None:
+        """Count one of ``key``; Exceeded, and nothing counted, when its bucket is empty."""
+        policy = self._policies[name]
+        if policy.rate_per_s <= 0:
+            return None
+        now = self._clock()
+        full_at = self._full_at[name]
+        interval = 1 / policy.rate_per_s
+        then = max(full_at.get(key, now), now) + interval
+        ahead = then - now - policy.burst * interval
+        if ahead > _ROUNDING_S:
+            return Exceeded(policy, max(1, math.ceil(ahead)))
+        if len(full_at) >= _REMEMBERED:
+            self._forget(full_at, now)
+        full_at[key] = then
+        counted = (name, key)
+        self._counts[counted] = self._counts.get(counted, 0) + 1
+        if now >= self._share_at and self._sharing is None:
+            self._share_at = now + SHARE_EVERY_S
+            self._sharing = asyncio.get_running_loop().create_task(self._share_quietly())
+        return None
+
+    async def share(self) -> None:
+        """Send the counts, and take in what the others counted. Raises StoreUnavailable."""
+        counts, self._counts = self._counts, {}
+        busiest = sorted(counts.items(), key=lambda item: -item[1])[:SHARED_MOST]
+        for at in range(0, len(busiest), SHARED_AT_ONCE):
+            some = busiest[at : at + SHARED_AT_ONCE]
+            batch = [(f"{name}:{key}", count) for (name, key), count in some]
+            reply = await self._script(_SITE, batch)
+            for (counted, own), total in zip(some, reply.totals, strict=True):
+                self._take_in(counted, own, reply.period, total)
+
+    def _take_in(self, counted: tuple[str, str], own: int, period: int, total: int) -> None:
+        seen_period, seen = self._seen.get(counted, (period, 0))
+        others = total - own - (seen if seen_period == period else 0)
+        if len(self._seen) >= _REMEMBERED:
+            self._seen.clear()
+        self._seen[counted] = (period, total)
+        name, key = counted
+        full_at, policy = self._full_at[name], self._policies[name]
+        if others > 0:
+            # Never further than an empty bucket: what the others let pass is not a debt.
+            now = self._clock()
+            empty = now + policy.burst / policy.rate_per_s
+            full_at[key] = min(max(full_at.get(key, now), now) + others / policy.rate_per_s, empty)
+
+    async def _share_quietly(self) -> None:
+        try:
+            await self.share()
+        except StoreUnavailable as error:
+            _log.debug("limits_not_shared", error=str(error))
+        finally:
+            self._sharing = None
+
+    def _forget(self, full_at: dict[str, float], now: float) -> None:
+        """Drop the buckets that are full again; all of them when none is."""
+        kept = {key: then for key, then in full_at.items() if then > now}
+        full_at.clear()
+        if len(kept) < _REMEMBERED // 2:
+            full_at.update(kept)
