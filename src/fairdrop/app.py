@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from pydantic import SecretStr
 
+    from fairdrop.payments.stripe import StripeGateway
     from fairdrop.settings import Settings
 
 
@@ -82,9 +83,11 @@ async def open_parts(settings: Settings) -> AsyncIterator[Parts]:
         max_size=settings.database_connections,
     )
     gateways: dict[str, Gateway] = {}
-    sandbox = _sandbox(settings)
+    sandbox, stripe = _sandbox(settings), _stripe(settings)
     if sandbox is not None:
         gateways["sandbox"] = sandbox
+    if stripe is not None:
+        gateways["stripe"] = stripe
     visitor_key = _secret(settings.visitor_key, "FAIRDROP_VISITOR_KEY")
     signing_keys = _secret(settings.signing_keys, "FAIRDROP_SIGNING_KEYS")
     admissions = _admission_tokens(signing_keys)
@@ -124,8 +127,9 @@ async def open_parts(settings: Settings) -> AsyncIterator[Parts]:
     finally:
         await database.close()
         await store.close()
-        if sandbox is not None:
-            await sandbox.close()
+        for gateway in (sandbox, stripe):
+            if gateway is not None:
+                await gateway.close()
 
 
 def check_settings(settings: Settings) -> None:
@@ -143,6 +147,25 @@ def _sandbox(settings: Settings) -> SandboxGateway | None:
         settings.gateway_url,
         _secret(settings.gateway_secret_key, "FAIRDROP_GATEWAY_SECRET_KEY"),
         _secret(settings.gateway_webhook_secret, "FAIRDROP_GATEWAY_WEBHOOK_SECRET"),
+        total_timeout_s=settings.gateway_timeout_ms / 1_000,
+    )
+
+
+def _stripe(settings: Settings) -> StripeGateway | None:
+    if settings.stripe_secret_key is None:
+        return None
+    try:
+        from fairdrop.payments.stripe import StripeGateway  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        raise ConfigurationError(
+            "FAIRDROP_STRIPE_SECRET_KEY is set, and Stripe's library is missing:"
+            " pip install 'fairdrop[stripe]'"
+        ) from error
+    return StripeGateway(
+        _secret(settings.stripe_secret_key, "FAIRDROP_STRIPE_SECRET_KEY"),
+        _secret(settings.stripe_webhook_secret, "FAIRDROP_STRIPE_WEBHOOK_SECRET"),
+        api_url=settings.stripe_api_url,
+        total_timeout_s=settings.gateway_timeout_ms / 1_000,
     )
 
 

@@ -82,6 +82,18 @@ class Settings(BaseSettings):
     gateway_url: str | None = Field(None, description="Address of the sandbox gateway")
     gateway_secret_key: SecretStr | None = Field(None)
     gateway_webhook_secret: SecretStr | None = Field(None)
+    stripe_secret_key: SecretStr | None = Field(
+        None, description="Secret key of a Stripe account; with it there is a gateway `stripe`"
+    )
+    stripe_webhook_secret: SecretStr | None = Field(
+        None, description="Signing secret of Stripe's webhook endpoint, /v1/webhooks/stripe"
+    )
+    stripe_api_url: str | None = Field(
+        None, description="Another server of Stripe's API, for tests"
+    )
+    gateway_timeout_ms: Milliseconds = Field(
+        5_000, description="How long a payment gateway may take to answer"
+    )
 
     tick_interval_ms: Milliseconds = Field(100, description="How often people are called")
     sweep_interval_ms: Milliseconds = Field(1_000, description="How often deadlines are enforced")
@@ -146,4 +158,8 @@ SECRETS = (
     "signing_keys",
     "gateway_secret_key",
     "gateway_webhook_secret",
+    "stripe_secret_key",
+    "stripe_webhook_secret",
 )
+OTHERS_SECRETS = frozenset({"stripe_secret_key", "stripe_webhook_secret"})
+"""Secrets that somebody else has made; a site makes the others for itself at its first start."""

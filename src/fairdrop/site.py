@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Self
 
 from fairdrop.embedded import ChildSpec, EmbeddedServices, free_ports, listening
 from fairdrop.schema.migrate import ensure_migrated
-from fairdrop.settings import SECRETS, Settings
+from fairdrop.settings import OTHERS_SECRETS, SECRETS, Settings
 from fairdrop.waiting_room import Algorithm, new_signing_key
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class Site:
         self.settings = Settings(
             **{
                 **set_already,
-                **{name: set_already.get(name) or kept[name] for name in SECRETS},
+                **{name: set_already.get(name) or kept.get(name) for name in SECRETS},
                 "data_dir": self._directories.data,
                 "store_url": store_url,
                 "database_url": database_url,
@@ -171,7 +171,8 @@ def _secrets(directories: Directories, algorithm: Algorithm) -> dict[str, str]:
     """The site's own secrets, made at its first start, or when a release needs one more, and kept."""
     path = directories.data / SECRETS_FILE
     kept: dict[str, str] = json.loads(path.read_text("utf-8")) if path.exists() else {}
-    made = {name: secrets.token_urlsafe(32) for name in SECRETS if name not in kept}
+    ours = [name for name in SECRETS if name not in OTHERS_SECRETS]
+    made = {name: secrets.token_urlsafe(32) for name in ours if name not in kept}
     if "signing_keys" in made:
         made["signing_keys"] = new_signing_key(algorithm)
     if made:
