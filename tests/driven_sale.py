@@ -34,7 +34,7 @@ from fairdrop.inventory.model import (
     VariantLoad,
 )
 from fairdrop.waiting_room import model as waiting_room
-from fairdrop.waiting_room.model import LeaveOutcome, Line, Place, Ticked
+from fairdrop.waiting_room.model import Entrants, Filled, LeaveOutcome, Line, Place, Ticked
 
 OPENED_MS = 1_800_000_000_000
 """When every driven sale begins, unless told otherwise."""
@@ -66,6 +66,11 @@ def unpack_holds(raw: Mapping[Any, Any]) -> dict[str, HoldContent]:
     }
 
 
+def entry_of(visitor: str) -> str:
+    """The entry id that a driven sale offers for a visitor."""
+    return f"e-{visitor}".ljust(22, "_")[:22]
+
+
 class Scripts:
     """Every script of the store, each callable with a sale, a batch and a time."""
 
@@ -80,7 +85,12 @@ class Scripts:
         self.leave = script("waiting_room", "leave", waiting_room.Left)
         self.revocations = script("waiting_room", "revocations", waiting_room.RevokedPage)
         self.tick = script("waiting_room", "tick", waiting_room.Ticked)
+<<<<<<< HEAD
         self.rates = script("access", "rates", Counted)
+=======
+        self.entrants = script("waiting_room", "entrants", waiting_room.Entrants)
+        self.fill = script("waiting_room", "fill", waiting_room.Filled)
+>>>>>>> c9efcbe (Lobby and draw: entrants before the opening, a committed seed, the drawn line, public files (W3, W4))
         self.reserve = script("inventory", "reserve", inventory.Reserved)
         self.start = script("inventory", "start", inventory.Started)
         self.release = script("inventory", "release", inventory.Released)
@@ -139,7 +149,8 @@ class DrivenSale:
         return (await self.join_line(*visitors)).places
 
     async def join_line(self, *visitors: str) -> Line:
-        line: Line = await self.scripts.join(self.ref, list(visitors), now_ms=self.now_ms)
+        batch = [(visitor, entry_of(visitor)) for visitor in visitors]
+        line: Line = await self.scripts.join(self.ref, batch, now_ms=self.now_ms)
         return line
 
     async def status(self, *visitors: str) -> list[Place]:
@@ -148,6 +159,14 @@ class DrivenSale:
     async def status_line(self, *visitors: str) -> Line:
         line: Line = await self.scripts.status(self.ref, list(visitors), now_ms=self.now_ms)
         return line
+
+    async def fill(self, first: int, *visitors: str) -> Filled:
+        filled: Filled = await self.scripts.fill(self.ref, [first, list(visitors)])
+        return filled
+
+    async def entrants(self, first: int = 0, count: int = 1_000) -> Entrants:
+        entrants: Entrants = await self.scripts.entrants(self.ref, [first, count])
+        return entrants
 
     async def claim(self, *visitors: str) -> list[Place]:
         batch = [(visitor, f"adm-{visitor}") for visitor in visitors]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from fairdrop.access import Addresses, Limits, Policy
 from fairdrop.catalog import Catalog
 from fairdrop.checkout import Checkout, Inbox, Loader, Reconciler, Settlement, Sweeper
+from fairdrop.draw import Beacons, Draws, EntryProofs
 from fairdrop.drivers.database import Database
 from fairdrop.drivers.store import Store
 from fairdrop.errors import ConfigurationError
@@ -22,8 +23,10 @@ from fairdrop.waiting_room import (
     AdmissionTokens,
     ApiKeys,
     Completions,
+    Receipts,
     VisitorTokens,
     WaitingRoom,
+    read_keys,
     split_keys,
 )
 
@@ -58,6 +61,9 @@ class Parts:
     completions: Completions
     addresses: Addresses
     limits: Limits
+    draws: Draws
+    receipts: Receipts
+    entry_proofs: EntryProofs
     server_keys: ApiKeys
     """Keys of the shop's servers: they report completions, and act for buyers."""
 
@@ -122,6 +128,9 @@ async def open_parts(settings: Settings) -> AsyncIterator[Parts]:
             completions=Completions(database, waiting_room),
             addresses=addresses,
             limits=_limits(store, settings),
+            draws=Draws(database, waiting_room, Beacons()),
+            receipts=Receipts(visitor_key.encode()),
+            entry_proofs=EntryProofs(read_keys(split_keys(signing_keys))),
             server_keys=server_keys,
         )
     finally:

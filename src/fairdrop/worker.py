@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from fairdrop.clock import now_ms
+from fairdrop.draw import Step
 from fairdrop.drivers.sale_scripts import SaleNotLoaded
 from fairdrop.errors import DatabaseUnavailable, FairdropError, StoreUnavailable
 
@@ -25,6 +27,10 @@ _log = structlog.get_logger(__name__)
 
 PAUSE_AFTER_ERROR_S = 0.5
 SALES_INTERVAL_S = 0.5
+DRAW_INTERVAL_S = 0.02
+"""A look at a set in this process: people wait for their number."""
+UNFINISHED_INTERVAL_MS = 2_000
+"""How often draws are looked for that a worker left when it died, or whose store lost the lobby."""
 
 
 class Worker:
@@ -35,6 +41,9 @@ class Worker:
         self._parts = parts
         self._sales: dict[str, Sale] = {}
         self._errors: dict[str, int] = {}
+        self._to_draw: set[str] = set()
+        self._drawing: set[str] = set()
+        self._unfinished_ms = 0
 
     async def run(self) -> None:
         """Run until cancelled."""
@@ -42,6 +51,7 @@ class Worker:
         loops: list[tuple[str, Callable[[], Awaitable[float]]]] = [
             ("sales", self._keep_loaded),
             ("tick", lambda: self._tick(settings.tick_interval_ms / 1_000)),
+            ("draw", lambda: self._draw(group)),
             ("settle", lambda: self._settle(settings.settle_interval_ms / 1_000)),
             ("sweep orders", lambda: self._sweep_orders(settings.sweep_interval_ms / 1_000)),
             ("sweep store", lambda: self._sweep_store(settings.sweep_interval_ms / 1_000)),
@@ -102,8 +112,38 @@ class Worker:
         ticked = await self._parts.waiting_room.tick(sale.ref)
         while ticked.more:
             ticked = await self._parts.waiting_room.tick(sale.ref)
+        (self._to_draw.add if ticked.to_fill else self._to_draw.discard)(sale.id)
         if ticked.mode != sale.mode:
             await self._parts.catalog.note_mode(sale, ticked.mode)
+
+    async def _draw(self, group: asyncio.TaskGroup) -> float:
+        """Hold the draws that are due, each in a task of its own: one may wait for its beacon."""
+        looked_ms = now_ms()
+        due = set(self._to_draw)
+        if looked_ms - self._unfinished_ms >= UNFINISHED_INTERVAL_MS:
+            self._unfinished_ms = looked_ms
+            due |= await self._parts.draws.unfinished()
+        for sale_id in due - self._drawing:
+            sale = self._sales.get(sale_id)
+            if sale is not None:
+                self._drawing.add(sale_id)
+                group.create_task(self._hold_draw(sale), name=f"draw of {sale_id}")
+        return DRAW_INTERVAL_S
+
+    async def _hold_draw(self, sale: Sale) -> None:
+        try:
+            step = await self._parts.draws.hold(sale.ref)
+            if step is not Step.FILLED:
+                await asyncio.sleep(PAUSE_AFTER_ERROR_S)
+        except FairdropError as error:
+            _log.warning("draw_waits", sale=sale.id, error=str(error))
+            await asyncio.sleep(PAUSE_AFTER_ERROR_S)
+        except Exception:  # noqa: BLE001 - whatever it was, the loops and the other draws go on
+            _log.exception("draw_failed", sale=sale.id)
+            await asyncio.sleep(PAUSE_AFTER_ERROR_S)
+        finally:
+            self._to_draw.discard(sale.id)
+            self._drawing.discard(sale.id)
 
     async def _settle(self, interval_s: float) -> float:
         await self._parts.settlement.drain()

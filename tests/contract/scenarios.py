@@ -32,6 +32,14 @@ async def not_loaded(call: Awaitable[Any]) -> str:
     return "answered as if the sale were loaded"
 
 
+async def with_a_lobby(sale: DrivenSale) -> DrivenSale:
+    """Another sale, in whose lobby somebody is."""
+    other = DrivenSale(sale.scripts)
+    await other.load(mode="lobby", opens_ms=other.now_ms + 1_000, lobby_ms=1_000)
+    await other.join("early")
+    return other
+
+
 # ---------------------------------------------------------------- waiting room
 
 
@@ -40,6 +48,7 @@ async def join(sale: DrivenSale) -> Provoked:
     yield "NO_SALE", await not_loaded(sale.join("a"))
     await sale.load(cap=1, mode="scheduled")
     yield "NOT_ENTERED", (await sale.join("a"))[0].state
+    yield "LOBBY", (await (await with_a_lobby(sale)).join("early"))[0].state
     await sale.load(mode="open")
     line = await sale.join_line("a", "b")
     yield "OK", line.status
@@ -55,6 +64,7 @@ async def join(sale: DrivenSale) -> Provoked:
 @scenario
 async def status(sale: DrivenSale) -> Provoked:
     yield "NO_SALE", await not_loaded(sale.status("a"))
+    yield "LOBBY", (await (await with_a_lobby(sale)).status("early"))[0].state
     await sale.load(cap=2)
     yield "NOT_ENTERED", (await sale.status("a"))[0].state
     await sale.join("a", "b", "c")
@@ -74,6 +84,7 @@ async def status(sale: DrivenSale) -> Provoked:
 @scenario
 async def claim(sale: DrivenSale) -> Provoked:
     yield "NO_SALE", await not_loaded(sale.claim("a"))
+    yield "LOBBY", (await (await with_a_lobby(sale)).claim("early"))[0].state
     await sale.load(cap=2)
     await sale.join("a", "b", "c")
     await sale.tick()
@@ -110,12 +121,36 @@ async def tick(sale: DrivenSale) -> Provoked:
     yield "OK", (await sale.tick()).status
 
 
+<<<<<<< HEAD
 # ---------------------------------------------------------------- access
 
 
 @scenario
 async def rates(sale: DrivenSale) -> Provoked:
     yield "OK", (await sale.scripts.rates(sale.ref, [("requests:a", 1)])).status
+=======
+@scenario
+async def entrants(sale: DrivenSale) -> Provoked:
+    yield "NO_SALE", await not_loaded(sale.entrants())
+    await sale.load(mode="lobby", opens_ms=sale.now_ms + 1_000, lobby_ms=1_000)
+    await sale.join("a")
+    yield "NOT_SHUT", (await sale.entrants()).status
+    sale.pass_ms(1_000)
+    await sale.tick()
+    yield "OK", (await sale.entrants()).status
+
+
+@scenario
+async def fill(sale: DrivenSale) -> Provoked:
+    yield "NO_SALE", await not_loaded(sale.fill(1, "a"))
+    await sale.load(mode="lobby", opens_ms=sale.now_ms + 1_000, lobby_ms=1_000)
+    await sale.join("a")
+    yield "NOT_SHUT", (await sale.fill(1, "a")).status
+    sale.pass_ms(1_000)
+    await sale.tick()
+    yield "ELSEWHERE", (await sale.fill(2, "a")).status
+    yield "OK", (await sale.fill(1, "a")).status
+>>>>>>> c9efcbe (Lobby and draw: entrants before the opening, a committed seed, the drawn line, public files (W3, W4))
 
 
 # ---------------------------------------------------------------- inventory

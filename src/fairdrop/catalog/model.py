@@ -21,7 +21,11 @@ class Variant(msgspec.Struct, frozen=True):
 
 
 class Sale(msgspec.Struct, frozen=True):
-    """A sale as the database has it; ``*_ttl_ms`` are durations, ``fee_bps`` is in basis points."""
+    """A sale as the database has it; ``*_ttl_ms`` are durations, ``fee_bps`` is in basis points.
+
+    The lobby opens ``lobby_ms`` before the opening (0: there is none) and takes people in until
+    ``window_ms`` after it (W3). ``commitment`` is the hash of its draw's seed, in hex (W4).
+    """
 
     id: str
     slug: str
@@ -58,6 +62,11 @@ class Sale(msgspec.Struct, frozen=True):
     line_mark: int = 0
     line_served: int = 0
     receipts_from: int = 1
+    lobby_ms: int = 0
+    window_ms: int = 100
+    beacon: str = "none"
+    beacon_failure: str = "without"
+    commitment: str | None = None
 
     @property
     def ref(self) -> SaleRef:
@@ -87,6 +96,8 @@ class Sale(msgspec.Struct, frozen=True):
             "hold_ttl_ms": self.hold_ttl_ms,
             "order_limit": self.order_limit,
             "buyer_limit": self.buyer_limit,
+            "lobby_ms": self.lobby_ms,
+            "window_ms": self.window_ms,
             "opens_ms": int(self.opens_at.timestamp() * 1_000),
             "closes_ms": int(self.closes_at.timestamp() * 1_000) if self.closes_at else 0,
         }
@@ -132,3 +143,7 @@ class NewSale(msgspec.Struct, frozen=True):
     rate_max_per_s: float = 1_000.0
     latency_target_ms: int = 500
     restore_grace_ms: int = 60_000
+    lobby_ms: int = 900_000
+    window_ms: int = 100
+    beacon: str = "none"
+    beacon_failure: str = "without"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from fairdrop import lottery
 from fairdrop.drivers.database import Queries
 from fairdrop.ids import new_id
 
@@ -41,11 +42,19 @@ CHANGEABLE = (
     "rate_max_per_s",
     "latency_target_ms",
     "restore_grace_ms",
+    "lobby_ms",
+    "window_ms",
+    "beacon",
+    "beacon_failure",
 )
 
 
 async def insert_sale(connection: Connection, sale_id: str, new: NewSale) -> None:
-    """Write a sale and its variants. Raises asyncpg.UniqueViolationError for a taken slug."""
+    """Write a sale, its variants and the seed of its draw, to which it is committed from now on (W4).
+
+    Raises asyncpg.UniqueViolationError for a taken slug.
+    """
+    seed = lottery.new_seed()
     await connection.execute(
         SQL["insert_sale"],
         UUID(sale_id),
@@ -76,7 +85,13 @@ async def insert_sale(connection: Connection, sale_id: str, new: NewSale) -> Non
         new.rate_max_per_s,
         new.latency_target_ms,
         new.restore_grace_ms,
+        new.lobby_ms,
+        new.window_ms,
+        new.beacon,
+        new.beacon_failure,
+        lottery.commitment(seed).hex(),
     )
+    await connection.execute(SQL["insert_draw"], UUID(sale_id), seed.hex())
     await connection.execute(
         SQL["insert_variants"],
         UUID(sale_id),

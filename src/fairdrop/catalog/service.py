@@ -45,7 +45,7 @@ class Steer(StrEnum):
 
 
 STEERING: dict[Steer, tuple[str, tuple[str, ...]]] = {
-    Steer.OPEN: ("open", ("scheduled", "closed")),
+    Steer.OPEN: ("open", ("scheduled", "lobby", "closed")),
     Steer.PAUSE: ("paused", ("open",)),
     Steer.RESUME: ("open", ("paused", "draining")),
     Steer.DRAIN: ("draining", ("open", "paused")),
@@ -147,12 +147,19 @@ class Catalog:
         self.forget(sale_id)
 
     async def steer(self, sale_id: str, steer: Steer, actor: str) -> bool:
-        """Open, pause, resume, drain or close; False when the sale's mode does not allow it."""
+        """Open, pause, resume, drain or close; False when the sale's mode does not allow it.
+
+        Opening a lobby moves the opening time to now: its people are drawn before anybody is called.
+        """
         mode, possible = STEERING[steer]
         async with self._database.transaction() as connection:
-            version = await connection.fetchval(
-                SQL["set_mode"], UUID(sale_id), mode, list(possible)
-            )
+            version = None
+            if steer is Steer.OPEN:
+                version = await connection.fetchval(SQL["open_lobby"], UUID(sale_id))
+            if version is None:
+                version = await connection.fetchval(
+                    SQL["set_mode"], UUID(sale_id), mode, list(possible)
+                )
             if version is None:
                 return False
             await _audit(connection, actor, steer.value, sale_id, {})

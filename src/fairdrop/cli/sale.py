@@ -93,6 +93,14 @@ def create(
     fee: Annotated[float | None, typer.Option(help="Booking fee in percent [default: 10]")] = None,
     order_limit: Annotated[int | None, typer.Option(help="Units of an order [default: 4]")] = None,
     buyer_limit: Annotated[int | None, typer.Option(help="Units of a buyer [default: 4]")] = None,
+    lobby: Annotated[
+        str | None,
+        typer.Option(help="How long before, like 15m (s, m, h, d); 0: none [default: 15m]"),
+    ] = None,
+    beacon: Annotated[
+        str | None,
+        typer.Option(help="Public randomness: manual, or a drand chain's address [default: none]"),
+    ] = None,
     file: Annotated[
         typer.FileText | None,
         typer.Option(help="Read the sale from a JSON file instead ('-': standard input)."),
@@ -117,6 +125,8 @@ def create(
             "cap": cap,
             "order_limit": order_limit,
             "buyer_limit": buyer_limit,
+            "lobby_ms": _lobby_ms(lobby) if lobby is not None else None,
+            "beacon": beacon,
         }
         body |= {key: value for key, value in more.items() if value is not None}
     sale = _client(context).request("POST", "/sales", body)
@@ -187,6 +197,26 @@ def close(
     if not yes and sys.stdin.isatty():
         typer.confirm(f"Close {sale}? Those who wait are sent home.", abort=True)
     _steer(context, sale, "close", as_json)
+
+
+@app.command()
+def beacon(
+    context: typer.Context,
+    sale: SaleName,
+    value: Annotated[str, typer.Argument(metavar="VALUE", help="The value, as it was published.")],
+    as_json: AsJson = False,
+) -> None:
+    """Enter the value of a public beacon, once the lobby is shut; the draw goes on at once."""
+    answer = _client(context).request("PUT", _path(sale, "draw", "beacon"), {"value": value})
+
+    def line(console: Console, document: Any) -> None:
+        console.print(
+            f"Entered; the draw over {document['entries']} entries goes on.",
+            markup=False,
+            highlight=False,
+        )
+
+    _show(as_json, answer, line)
 
 
 @app.command(context_settings={"ignore_unknown_options": True})  # -5 is a number here
@@ -286,6 +316,15 @@ def _new_sale(
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
     return body
+
+
+def _lobby_ms(text: str) -> int:
+    from .sale_input import parse_length_ms
+
+    try:
+        return parse_length_ms(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--lobby") from None
 
 
 def _read_body(text: str) -> Any:

@@ -75,6 +75,20 @@ def parse_time(text: str, now: datetime) -> str:
         raise ValueError(f"{text} is too far away") from None
 
 
+def parse_length_ms(text: str) -> int:
+    """A length of time like ``15m`` (s, m, h, d), or ``0``, in milliseconds. Raises ValueError.
+
+    >>> parse_length_ms("15m"), parse_length_ms("0")
+    (900000, 0)
+    """
+    length = _AFTER.fullmatch(f"+{text}")
+    if length is None:
+        if text == "0":
+            return 0
+        raise ValueError(f"{text!r} is no length of time, like 90s or 15m")
+    return int(timedelta(**{_UNIT[length[2]]: int(length[1])}) / timedelta(milliseconds=1))
+
+
 def slug_of(name: str) -> str:
     """A slug made of a name. Raises ValueError when the name has no Latin letters or digits.
 

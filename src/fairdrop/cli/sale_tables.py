@@ -48,9 +48,10 @@ def print_sale(console: Console, sale: Json, figures: Json | None) -> None:
             f"{sale['order_limit']} units an order, {sale['buyer_limit']} a buyer over the sale",
         ),
         ("Fee", f"{sale['fee_bps'] / 100:g} %"),
+        ("Lobby", _lobby(sale)),
     ]
     if figures is not None:
-        line = [f"{figures[what]:,} {what}" for what in ("waiting", "inside", "joined")]
+        line = [f"{figures[what]:,} {what}" for what in ("lobby", "waiting", "inside", "joined")]
         money = [_money(figures[what], sale) for what in ("revenue_minor", "fees_minor")]
         facts += [
             ("Line", ", ".join(line)),
@@ -136,3 +137,12 @@ def _minute(local: str) -> str:
     """``2026-03-01T08:30:00`` as ``2026-03-01 08:30``; seconds only when there are any."""
     date, _, clock = local.partition("T")
     return f"{date} {clock.removesuffix(':00') if clock.count(':') > 1 else clock}"
+
+
+def _lobby(sale: Json) -> str:
+    if not sale["lobby_ms"]:
+        return "none"
+    beacon = "no beacon" if sale["beacon"] == "none" else f"beacon: {sale['beacon']}"
+    return (
+        f"opens {sale['lobby_ms'] / 60_000:g} min before; {beacon}; commitment {sale['commitment']}"
+    )

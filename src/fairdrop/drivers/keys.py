@@ -15,6 +15,8 @@ NAMES = MappingProxyType(
         "cfg": "hash: mode, pace, limits and deadlines of the sale, and the version they come from",
         "ctr": "hash: counters of the line (seq, served, joined, admitted, left, ...), its token bucket",
         "line": "sorted set: visitor -> position; those who wait",
+        "lobby": "list: <entry id><visitor>, in order of arrival; those who came before the opening",
+        "entrant": "hash: visitor -> entry id, '!' before it once they left; gone when they are in the line",
         "called": "sorted set: visitor -> claim deadline (ms); those invited to enter",
         "active": "sorted set: visitor -> lease deadline (ms); those inside",
         "missed": "sorted set: visitor -> position; called, but did not claim in time",

@@ -183,6 +183,7 @@ class Figures(msgspec.Struct, array_like=True, frozen=True):
     version: int = 0
     variants: list[VariantFigures] = []
     admitted: int = 0
+    lobby: int = 0
 
 
 class VariantLoad(msgspec.Struct, array_like=True, frozen=True):

@@ -51,6 +51,8 @@ class Drop:
     description: str = ""
     deadlines: Deadlines | None = Deadlines()
     """None: the defaults of the control plane, which are for people."""
+    lobby_ms: int = 0
+    """How long before the opening the lobby opens; 0 is no lobby."""
 
     @property
     def cap(self) -> int:
@@ -88,6 +90,7 @@ class Drop:
             **({} if self.deadlines is None else self.deadlines.body(self.cap)),
             "order_limit": ORDER_LIMIT,
             "buyer_limit": ORDER_LIMIT,
+            "lobby_ms": self.lobby_ms,
             "variants": self.variants(),
         }
 

@@ -55,7 +55,56 @@ CREATE TABLE sales (
     line_mark        bigint NOT NULL DEFAULT 0 CHECK (line_mark >= 0),
     line_served      bigint NOT NULL DEFAULT 0 CHECK (line_served >= 0),
     -- Receipts of earlier epochs are worth nothing: the sale was reset (case 3).
-    receipts_from    integer NOT NULL DEFAULT 1 CHECK (receipts_from >= 1)
+    receipts_from    integer NOT NULL DEFAULT 1 CHECK (receipts_from >= 1),
+    -- The lobby (W3): how long before the opening it opens (0: none), and how long after the opening
+    -- arrivals still count as equal.
+    lobby_ms         bigint NOT NULL DEFAULT 0 CHECK (lobby_ms >= 0),
+    window_ms        bigint NOT NULL DEFAULT 100 CHECK (window_ms >= 0),
+    -- The public randomness that goes into the draw (W4): none, a value that the operator enters once
+    -- the list is closed, or the address of a drand chain; and whether to wait for it when it fails.
+    beacon           text NOT NULL DEFAULT 'none'
+        CHECK (beacon IN ('none', 'manual') OR beacon ~ '^https?://'),
+    beacon_failure   text NOT NULL DEFAULT 'without'
+        CHECK (beacon_failure IN ('without', 'wait')),
+    -- The hash of the draw's seed, public from the moment the sale is made.
+    commitment       text CHECK (commitment ~ '^[0-9a-f]{64}$')
+);
+
+-- The draw of a sale's lobby (W4), made with the sale, so that its commitment is older than its crowd.
+--   COMMITTED  the seed is secret; the lobby is not open yet, or may still grow
+--   FIXED      the list of entries is closed and public, with its Merkle root
+--   DRAWN      the beacon's value is known and the seed is public: the order can never change again
+--   FILLED     everybody drawn stands in the line, and all files are public
+CREATE TABLE draws (
+    sale_id          uuid PRIMARY KEY REFERENCES sales,
+    state            text NOT NULL DEFAULT 'COMMITTED'
+        CHECK (state IN ('COMMITTED', 'FIXED', 'DRAWN', 'FILLED')),
+    -- Secret until DRAWN: no answer and no log may carry it before.
+    seed             text NOT NULL CHECK (seed ~ '^[0-9a-f]{64}$'),
+    -- The epoch of the store whose lobby this is. Another epoch's lobby was lost with its store.
+    epoch            integer,
+    entries          integer CHECK (entries > 0),
+    root             text CHECK (root ~ '^[0-9a-f]{64}$'),
+    fixed_at         timestamptz,
+    -- What went into the draw key; empty when nothing did. The proof is a drand
+    -- beacon's: chain, round, signature.
+    beacon_value     text,
+    beacon_proof     jsonb,
+    beacon_problem   text,
+    drawn_at         timestamptz,
+    filled_at        timestamptz,
+    CHECK (state = 'COMMITTED' OR (root IS NOT NULL AND entries IS NOT NULL AND epoch IS NOT NULL
+        AND fixed_at IS NOT NULL)),
+    CHECK (state IN ('COMMITTED', 'FIXED') OR (beacon_value IS NOT NULL AND drawn_at IS NOT NULL))
+);
+
+-- The public files of a draw, in parts of about a megabyte: written once, never changed.
+CREATE TABLE draw_files (
+    sale_id uuid NOT NULL REFERENCES draws,
+    name    text NOT NULL CHECK (name IN ('entries.txt', 'order.txt')),
+    part    integer NOT NULL,
+    body    bytea STORAGE EXTERNAL NOT NULL,
+    PRIMARY KEY (sale_id, name, part)
 );
 
 -- What is sold. Each variant (a size, a seat category) has its own stock and price.

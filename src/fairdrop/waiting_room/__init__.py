@@ -4,10 +4,10 @@ from .buyers import ApiKeys
 from .completions import Completions
 from .completions import Conflict as CompletionConflict
 from .completions import Outcome as CompletionOutcome
-from .model import REVOKED_CHARS, LeaveOutcome, Line, Mode, Place, Standing, State, Ticked
+from .model import REVOKED_CHARS, Filled, LeaveOutcome, Line, Mode, Place, Standing, State, Ticked
 from .receipts import EntryReceipt, PositionReceipt, Receipt, Receipts
 from .rules import poll_after_ms, wait_range_s
-from .service import WaitingRoom
+from .service import FILL_LIMIT, WaitingRoom
 from .signing_keys import (
     Admission,
     Algorithm,
@@ -21,6 +21,7 @@ from .signing_keys import (
 from .tokens import AdmissionTokens, Refusal, VisitorTokens
 
 __all__ = [
+    "FILL_LIMIT",
     "REVOKED_CHARS",
     "Admission",
     "AdmissionTokens",
@@ -30,6 +31,7 @@ __all__ = [
     "CompletionOutcome",
     "Completions",
     "EntryReceipt",
+    "Filled",
     "KeyRing",
     "LeaveOutcome",
     "Line",

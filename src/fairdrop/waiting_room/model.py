@@ -41,6 +41,7 @@ class Place(msgspec.Struct, array_like=True, frozen=True, gc=False):
     deadline_ms: int = 0
     admission: str = ""
     issued_s: int = 0
+    entry: str = ""
 
 
 class Line(msgspec.Struct, array_like=True, frozen=True):
@@ -53,6 +54,7 @@ class Line(msgspec.Struct, array_like=True, frozen=True):
     tail: int = 0
     waiting: int = 0
     measured_milli: int = 0
+    lobby: int = 0
 
 
 class Standing(NamedTuple):
@@ -63,7 +65,10 @@ class Standing(NamedTuple):
 
 
 class Ticked(msgspec.Struct, array_like=True, frozen=True):
-    """What one run of ``tick`` did; ``more`` asks for another run at once."""
+    """What one run of ``tick`` did; ``more`` asks for another run at once.
+
+    ``to_fill`` counts the places of the draw that are not in the line yet.
+    """
 
     status: str
     called: int = 0
@@ -71,6 +76,24 @@ class Ticked(msgspec.Struct, array_like=True, frozen=True):
     lapsed: int = 0
     mode: Mode = Mode.SCHEDULED
     more: bool = False
+    to_fill: int = 0
+
+
+class Entrants(msgspec.Struct, array_like=True, frozen=True):
+    """The reply of ``entrants``: how long the lobby's list is, what is filled, a piece of the list."""
+
+    status: str
+    drawn: int = 0
+    filled: int = 0
+    piece: list[str] = []
+
+
+class Filled(msgspec.Struct, array_like=True, frozen=True):
+    """The reply of ``fill``: OK, ELSEWHERE or NOT_SHUT, and how many places of the draw are done."""
+
+    status: str
+    filled: int = 0
+    placed: int = 0
 
 
 class LeaveOutcome(StrEnum):

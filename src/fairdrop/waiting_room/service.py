@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING
 from fairdrop.drivers.sale_scripts import CoalescedScript, SaleScript
 from fairdrop.ids import new_secret_id
 
-from .model import REVOKED_CHARS, LeaveOutcome, Left, Line, Place, RevokedPage, Standing, Ticked
+from .model import (
+    REVOKED_CHARS,
+    Entrants,
+    Filled,
+    LeaveOutcome,
+    Left,
+    Line,
+    Place,
+    RevokedPage,
+    Standing,
+    Ticked,
+)
 
 if TYPE_CHECKING:
     import asyncio
@@ -21,6 +32,10 @@ TICK_LIMIT = 250
 """People moved in one run of the script: about 0.6 ms of the store's time (case 37)."""
 LEAVE_LIMIT = 256
 """Admissions ended in one run of ``leave``: well under 1 ms of the store's time (case 37)."""
+ENTRANTS_PIECE = 4_000
+"""Entrants read in one run of ``entrants``: about 1 ms of the store's time."""
+FILL_LIMIT = 1_000
+"""People put into the line in one run of ``fill``: about 2 ms of the store's time (case 37)."""
 REVOKED_PAGE = 10_000
 """Ids read in one run of ``revocations``: about 2 ms of the store's time (case 37)."""
 REVOKED_MOST = 100_000
@@ -33,7 +48,7 @@ class WaitingRoom:
     def __init__(self, store: Store) -> None:
         """Load the scripts; nothing is sent yet."""
         self._tick = SaleScript(store, _PACKAGE, "tick", Ticked)
-        self._join: CoalescedScript[str, Standing] = CoalescedScript(
+        self._join: CoalescedScript[tuple[str, str], Standing] = CoalescedScript(
             SaleScript(store, _PACKAGE, "join", Line), _standings
         )
         self._status: CoalescedScript[str, Standing] = CoalescedScript(
@@ -43,14 +58,19 @@ class WaitingRoom:
             SaleScript(store, _PACKAGE, "claim", Line), lambda line: line.places
         )
         self._revocations = SaleScript(store, _PACKAGE, "revocations", RevokedPage)
+        self._entrants = SaleScript(store, _PACKAGE, "entrants", Entrants)
+        self._fill = SaleScript(store, _PACKAGE, "fill", Filled)
         self._leave_many = SaleScript(store, _PACKAGE, "leave", Left)
         self._leave: CoalescedScript[tuple[str, str | None, bool], LeaveOutcome] = CoalescedScript(
             self._leave_many, lambda left: left.outcomes
         )
 
     def join(self, sale: SaleRef, visitor: str) -> asyncio.Future[Standing]:
-        """One place for the visitor, however often and from wherever they join (W1)."""
-        return self._join.submit(sale, visitor)
+        """One place for the visitor, however often and from wherever they join (W1).
+
+        In the lobby the place is an entry of the draw, under a random id (W3).
+        """
+        return self._join.submit(sale, (visitor, new_secret_id()))
 
     def status(self, sale: SaleRef, visitor: str) -> asyncio.Future[Standing]:
         """Where the visitor stands; changes nothing (W5)."""
@@ -92,6 +112,17 @@ class WaitingRoom:
             if not page.more:
                 break
         return found
+
+    async def entrants(self, sale: SaleRef, first: int) -> Entrants:
+        """A piece of the lobby's list from ``first`` (counted from 0) on: entry id, then visitor."""
+        return await self._entrants(sale, [first, ENTRANTS_PIECE])
+
+    async def fill(self, sale: SaleRef, first: int, visitors: Sequence[str]) -> Filled:
+        """Put the next people of the draw into the line, from position ``first`` (from 1) on (W3).
+
+        At most ``FILL_LIMIT`` people. Each piece counts once, whoever calls it and how often.
+        """
+        return await self._fill(sale, [first, list(visitors)])
 
     async def tick(self, sale: SaleRef, *, now_ms: int = 0) -> Ticked:
         """One bounded step of the line; safe to run in any number of places at once (W8)."""

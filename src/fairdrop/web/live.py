@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
+from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
 from fairdrop.checkout import step_minor
@@ -82,6 +83,12 @@ def _public(sale: Sale, figures: Figures) -> PublicDocument:
         order_limit=sale.order_limit,
         buyer_limit=sale.buyer_limit,
         hold_ttl_ms=sale.hold_ttl_ms,
+        lobby_opens_at=rfc3339(sale.opens_at - timedelta(milliseconds=sale.lobby_ms))
+        if sale.lobby_ms
+        else None,
+        window_ms=sale.window_ms,
+        commitment=sale.commitment,
+        lobby=figures.lobby,
         served=figures.served,
         tail=figures.tail,
         waiting=figures.waiting,

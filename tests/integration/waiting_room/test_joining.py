@@ -99,8 +99,6 @@ async def test_nobody_gets_a_place_before_opening_or_after_closing(sale: DrivenS
     await sale.load(mode="scheduled")
     for mode, told in (
         ("scheduled", State.NOT_ENTERED),
-        ("lobby", State.NOT_ENTERED),
-        ("drawing", State.NOT_ENTERED),
         ("draining", State.CLOSED),
         ("closed", State.CLOSED),
     ):

@@ -182,9 +182,13 @@ async def test_the_limit_of_a_run_is_kept_and_told(sale: DrivenSale) -> None:
 
 @pytest.mark.parametrize("mode", ["scheduled", "lobby", "drawing", "paused", "closed"])
 async def test_nobody_is_called_while_the_sale_does_not_run(sale: DrivenSale, mode: str) -> None:
-    await sale.load()
+    # Opens in a minute. One person was in the lobby when it shut, and is not drawn yet.
+    await sale.load(opens_ms=sale.now_ms + 60_000, lobby_ms=60_000)
     await crowd(sale, 5)
-    await sale.load(mode=mode)
+    redis = sale.scripts.store.redis
+    if mode == "drawing":
+        await redis.hset(sale.key("ctr"), mapping={"drawn": 1, "lobby": 1})
+    await redis.hset(sale.key("cfg"), "mode", mode)
     assert (await sale.tick()).called == 0
     assert (await sale.figures()).waiting == 5
 

@@ -84,6 +84,9 @@ SALE = {
     "order_limit": 4,
     "buyer_limit": 4,
     "fee_bps": 1_000,
+    "lobby_ms": 900_000,
+    "beacon": "none",
+    "commitment": "c0" * 32,
     "variants": [
         {"id": "v1", "product": "Ticket", "name": "Standing", "price_minor": 4_500, "quantity": 10},
         {"id": "v2", "product": "Ticket", "name": "Seat", "price_minor": 8_000, "quantity": 5},

@@ -3,9 +3,14 @@
 INSERT INTO sales (id, slug, name, description, timezone, opens_at, closes_at, currency,
     rate_per_s, cap, claim_ttl_ms, lease_ttl_ms, hold_ttl_ms, payment_ttl_ms, order_limit,
     buyer_limit, fee_bps, accept_late, payment_attempts, gateway, capture, burst_ms,
-    line_cap_factor, adaptive, rate_min_per_s, rate_max_per_s, latency_target_ms, restore_grace_ms)
+    line_cap_factor, adaptive, rate_min_per_s, rate_max_per_s, latency_target_ms, restore_grace_ms,
+    lobby_ms, window_ms, beacon, beacon_failure, commitment)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20,
-    $21, $22, $23, $24, $25, $26, $27, $28);
+    $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33);
+
+-- name: insert_draw
+-- The secret seed that the sale is committed to.
+INSERT INTO draws (sale_id, seed) VALUES ($1, $2);
 
 -- name: insert_variants
 -- The variants of a sale, in the order given.
@@ -39,6 +44,11 @@ ORDER BY id;
 -- A new mode, and a new version for the store to take over. Nothing when it is the mode already.
 UPDATE sales SET mode = $2, version = version + 1, updated_at = now()
 WHERE id = $1 AND mode = ANY($3::text[]) RETURNING version;
+
+-- name: open_lobby
+-- Opens a sale whose lobby is open: its window begins now. The store takes over the new time.
+UPDATE sales SET opens_at = now(), version = version + 1, updated_at = now()
+WHERE id = $1 AND mode = 'lobby' AND opens_at > now() RETURNING version;
 
 -- name: note_mode
 -- What the store's clock has done (opened, closed by time); the version stays, the store knows.
@@ -104,5 +114,7 @@ UPDATE sales SET
     rate_max_per_s = COALESCE($20, rate_max_per_s),
     latency_target_ms = COALESCE($21, latency_target_ms),
     restore_grace_ms = COALESCE($22, restore_grace_ms),
+    lobby_ms = COALESCE($23, lobby_ms), window_ms = COALESCE($24, window_ms),
+    beacon = COALESCE($25, beacon), beacon_failure = COALESCE($26, beacon_failure),
     version = version + 1, updated_at = now()
 WHERE id = $1 RETURNING version;

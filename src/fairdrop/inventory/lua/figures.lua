@@ -3,7 +3,7 @@
 -- KEYS: cfg ctr line called active missed stk ret holds
 -- ARGV: now_ms (0 = the store's clock), msgpack [variant, ...]
 -- REPLY: msgpack [status, now_ms, mode, served, tail, waiting, called, active, missed, joined, left,
---   done, rate_milli, measured_milli, holds, version, [[quantity, free, held, sold], ...], admitted]
+--   done, rate_milli, measured_milli, holds, version, [[quantity, free, held, sold], ...], admitted, lobby]
 -- Status:
 --   OK        the figures follow
 --   NO_SALE   the store does not hold this sale
@@ -16,7 +16,7 @@ end
 local cfg = redis.call('HMGET', KEYS[1], 'mode', 'rate_milli', 'version')
 if not cfg[1] then return cmsgpack.pack({ 'NO_SALE' }) end
 local c = redis.call('HMGET', KEYS[2], 'served', 'seq', 'joined', 'left', 'done', 'measured_milli',
-  'admitted')
+  'admitted', 'lobby')
 local stock = {}
 for i, variant in ipairs(cmsgpack.unpack(ARGV[2])) do
   local f = redis.call('HMGET', KEYS[7], variant .. ':q', variant .. ':l', variant .. ':n',
@@ -30,4 +30,4 @@ return cmsgpack.pack({ 'OK', now, cfg[1], tonumber(c[1] or '0'), tonumber(c[2] o
   redis.call('ZCARD', KEYS[6]), tonumber(c[3] or '0'), tonumber(c[4] or '0'),
   tonumber(c[5] or '0'), tonumber(cfg[2] or '0'), tonumber(c[6] or '0'),
   redis.call('HLEN', KEYS[9]), tonumber(cfg[3] or '0'), stock,
-  tonumber(c[7] or '0') })
+  tonumber(c[7] or '0'), tonumber(c[8] or '0') })

@@ -13,7 +13,8 @@
 --   CURRENT    the store has this version or a newer one; only missing stock was added
 -- Cost: O(variants + holds + returned serials).
 -- Invariant: free + held + sold = quantity. A repeated or late call changes nothing; the store's own
--- mode is kept unless the version is newer. Last serials only grow.
+-- mode is kept unless the version is newer, and never goes back on its way to the opening (scheduled,
+-- lobby, drawing): there the clock may be ahead of what the database has heard. Last serials only grow.
 local args = cmsgpack.unpack(ARGV[2])
 local version, fields, variants = args[1], args[2], args[3]
 local function add(v)
@@ -40,6 +41,9 @@ if not have then
   redis.call('HSET', KEYS[7], 'seq', 0)
 end
 if not have or version > have then
+  local way = { scheduled = 1, lobby = 2, drawing = 3 }
+  local mode = redis.call('HGET', KEYS[1], 'mode')
+  if mode and fields.mode and (way[fields.mode] or 4) < (way[mode] or 4) then fields.mode = mode end
   for field, value in pairs(fields) do redis.call('HSET', KEYS[1], field, value) end
   redis.call('HSET', KEYS[1], 'version', version)
 end

@@ -1,6 +1,6 @@
 -- claim: turn a call into an admission with a lease (W11, W12).
 --
--- KEYS: cfg line called active missed place adm ctr
+-- KEYS: cfg line called active missed place adm ctr entrant
 -- ARGV: now_ms (0 = the store's clock), msgpack [[visitor, fresh admission id], ...]
 -- REPLY: msgpack [status, places]; a place is [state, position, rank, deadline_ms, admission, issued_s]
 -- Status:
@@ -10,6 +10,7 @@
 --   ADMITTED      inside; repeated claims give the same admission and the same deadline, never a later one
 --   WAITING       not called yet
 --   MISSED        the claim window is over; joining again gives the old place back
+--   LOBBY         the order is not drawn yet
 --   NOT_ENTERED   has no place in this sale
 -- Cost: O(log n) a visitor.
 -- Invariant: a visitor leaves the called set and enters the active set in one step, so
@@ -49,7 +50,8 @@ for i, item in ipairs(cmsgpack.unpack(ARGV[2])) do
     elseif missed then
       places[i] = { 'MISSED', tonumber(missed), 0 }
     else
-      places[i] = { 'NOT_ENTERED', 0, 0 }
+      local entry = redis.call('HGET', KEYS[9], visitor) or '!'
+      places[i] = { string.sub(entry, 1, 1) == '!' and 'NOT_ENTERED' or 'LOBBY', 0, 0 }
     end
   end
 end

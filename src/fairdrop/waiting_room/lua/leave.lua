@@ -1,6 +1,6 @@
 -- leave: end a place, wherever it stands; the place inside is free at once (W9, W13).
 --
--- KEYS: cfg ctr line called active missed place adm admhold revoked
+-- KEYS: cfg ctr line called active missed place adm admhold revoked entrant
 -- ARGV: now_ms (0 = the store's clock), msgpack [[visitor, admission or nil, completed], ...]
 --   with an admission id, only that admission is ended (a newer one of the same visitor stays)
 -- REPLY: msgpack [status, outcomes]
@@ -12,7 +12,8 @@
 --   NOT_THERE   there was no such place; nothing changed
 -- Cost: O(log n) a visitor.
 -- Invariant: each place given out ends exactly once, in left or in done. An admission that ends before
--- its lease is in the list of revoked tokens until the token has expired by itself (W12).
+-- its lease is in the list of revoked tokens until the token has expired by itself (W12). Who leaves the
+-- lobby keeps the entry, marked: it stays in the list that is drawn, and its place is left empty.
 local now = tonumber(ARGV[1])
 if now == 0 then
   local time = redis.call('TIME')
@@ -20,6 +21,7 @@ if now == 0 then
 end
 if redis.call('EXISTS', KEYS[1]) == 0 then return cmsgpack.pack({ 'NO_SALE' }) end
 local outcomes, gone_away, revoked, done, left = {}, {}, {}, 0, 0
+local lobby = tonumber(redis.call('HGET', KEYS[2], 'lobby') or '0')
 for i, item in ipairs(cmsgpack.unpack(ARGV[2])) do
   local visitor, admission, completed = item[1], item[2], item[3]
   local gone = 0
@@ -31,6 +33,15 @@ for i, item in ipairs(cmsgpack.unpack(ARGV[2])) do
   else
     gone = redis.call('ZREM', KEYS[3], visitor) + redis.call('ZREM', KEYS[4], visitor)
       + redis.call('ZREM', KEYS[5], visitor) + redis.call('ZREM', KEYS[6], visitor)
+  end
+  if gone == 0 and not admission and lobby > 0 then
+    local entry = redis.call('HGET', KEYS[11], visitor)
+    if entry and string.sub(entry, 1, 1) ~= '!' then
+      redis.call('HSET', KEYS[11], visitor, '!' .. entry)
+      redis.call('HINCRBY', KEYS[2], 'lobby', -1)
+      lobby = lobby - 1
+      gone = 1
+    end
   end
   if gone > 0 then
     gone_away[#gone_away + 1] = visitor

@@ -1,9 +1,9 @@
 -- status: where each visitor stands; changes nothing (W5).
 --
--- KEYS: cfg ctr line called active missed place adm
+-- KEYS: cfg ctr line called active missed place adm entrant
 -- ARGV: now_ms (0 = the store's clock), msgpack [visitor, ...]
--- REPLY: msgpack [status, places, mode, served, tail, waiting, measured_milli]
---   a place is [state, position, rank, deadline_ms, admission, issued_s]
+-- REPLY: msgpack [status, places, mode, served, tail, waiting, measured_milli, lobby]
+--   a place is [state, position, rank, deadline_ms, admission, issued_s, entry]
 -- Status:
 --   OK        the places follow, one a visitor, in order
 --   NO_SALE   the store does not hold this sale
@@ -12,6 +12,7 @@
 --   READY         called; deadline_ms is the end of the claim window
 --   WAITING       in the line; rank counts the people ahead
 --   MISSED        called, but did not claim in time; joining again gives the old place back
+--   LOBBY         takes part in the draw with its entry id
 --   NOT_ENTERED   has no place in this sale
 --   CLOSED        has no place, and the sale takes nobody in any more
 -- Cost: O(log n) a visitor who waits, O(1) for others; four reads for the whole batch.
@@ -24,11 +25,14 @@ end
 local mode = redis.call('HGET', KEYS[1], 'mode')
 if not mode then return cmsgpack.pack({ 'NO_SALE' }) end
 local visitors = cmsgpack.unpack(ARGV[2])
-local ctr = redis.call('HMGET', KEYS[2], 'seq', 'served', 'measured_milli')
+local ctr = redis.call('HMGET', KEYS[2], 'seq', 'served', 'measured_milli', 'lobby',
+  'drawn')
 local called = redis.call('ZMSCORE', KEYS[4], unpack(visitors))
 local active = redis.call('ZMSCORE', KEYS[5], unpack(visitors))
 local missed = redis.call('ZMSCORE', KEYS[6], unpack(visitors))
 local lines = redis.call('ZMSCORE', KEYS[3], unpack(visitors))
+local lobby, drawn = tonumber(ctr[4] or '0'), tonumber(ctr[5] or '0')
+local entrants = lobby > 0 and redis.call('HMGET', KEYS[9], unpack(visitors)) or {}
 
 local places = {}
 for i, visitor in ipairs(visitors) do
@@ -43,9 +47,13 @@ for i, visitor in ipairs(visitors) do
     local pos = tonumber(redis.call('HGET', KEYS[7], visitor) or '0')
     place = { claim_by > now and 'READY' or 'MISSED', pos, 0, claim_by }
   elseif lines[i] then
-    place = { 'WAITING', tonumber(lines[i]), redis.call('ZRANK', KEYS[3], visitor) }
+    -- People of the draw who are not in the line yet stand ahead of all who came later.
+    local undrawn = tonumber(lines[i]) > drawn and lobby or 0
+    place = { 'WAITING', tonumber(lines[i]), redis.call('ZRANK', KEYS[3], visitor) + undrawn }
   elseif missed[i] then
     place = { 'MISSED', tonumber(missed[i]), 0 }
+  elseif mode ~= 'closed' and entrants[i] and string.sub(entrants[i], 1, 1) ~= '!' then
+    place = { 'LOBBY', 0, 0, 0, '', 0, entrants[i] }
   elseif mode == 'closed' or mode == 'draining' then
     place = { 'CLOSED', 0, 0 }
   else
@@ -54,4 +62,4 @@ for i, visitor in ipairs(visitors) do
   places[i] = place
 end
 return cmsgpack.pack({ 'OK', places, mode, tonumber(ctr[2] or '0'), tonumber(ctr[1] or '0'),
-  redis.call('ZCARD', KEYS[3]), tonumber(ctr[3] or '0') })
+  redis.call('ZCARD', KEYS[3]), tonumber(ctr[3] or '0'), lobby })

@@ -8,6 +8,7 @@ from fastapi import FastAPI
 
 from fairdrop import __version__
 
+from .draws import router as draws_router
 from .figures import SaleFigures
 from .gate import Gate
 from .orders import router as orders_router
@@ -44,6 +45,7 @@ def make(parts: Parts, live: Live) -> FastAPI:
     install(app)
     figures = SaleFigures(parts, live)
     app.include_router(sales_router(parts, figures))
+    app.include_router(draws_router(parts))
     app.include_router(orders_router(parts))
     key = parts.settings.admin_key
     app.add_middleware(Gate, key=key.get_secret_value() if key is not None else "")

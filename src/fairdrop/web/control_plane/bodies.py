@@ -113,6 +113,40 @@ OrderLimit = Annotated[int, Field(ge=1, le=1_000, description="Units of one orde
 BuyerLimit = Annotated[
     int, Field(ge=1, le=100_000, description="Units of one buyer, held and bought (H6).")
 ]
+Lobby = Annotated[
+    int,
+    Field(
+        ge=0,
+        le=7 * _DAY_MS,
+        description="How long before the opening the lobby opens, whose people are drawn (W3); 0: no"
+        " lobby.",
+    ),
+]
+Window = Annotated[
+    int,
+    Field(
+        ge=0,
+        le=60_000,
+        description="How long after the opening arrivals still belong to the lobby (W3).",
+    ),
+]
+Beacon = Annotated[
+    str,
+    Field(
+        max_length=300,
+        pattern=r"^(none|manual|https?://[^\s]+)$",
+        description="Public randomness that goes into the draw (W4): none; manual, a value that an"
+        " operator enters once the list is closed; or the address of a drand chain, like"
+        " https://api.drand.sh/CHAIN.",
+    ),
+]
+BeaconFailure = Annotated[
+    Literal["without", "wait"],
+    Field(
+        description="When the beacon does not answer within 15 s: draw without it, and publish that;"
+        " or wait, until it does or an operator enters a value."
+    ),
+]
 Attempts = Annotated[int, Field(ge=1, le=100, description="Declines until an order fails.")]
 
 
@@ -173,6 +207,10 @@ class NewSaleBody(_Body):
     rate_max_per_s: Rate = 1_000.0
     latency_target_ms: LatencyTarget = 500
     restore_grace_ms: Grace = 60_000
+    lobby_ms: Lobby = 900_000
+    window_ms: Window = 100
+    beacon: Beacon = "none"
+    beacon_failure: BeaconFailure = "without"
 
 
 def _without_null(schema: dict[str, Any]) -> None:
@@ -213,6 +251,10 @@ class SaleChangeBody(_Body):
     rate_max_per_s: Rate | None = None
     latency_target_ms: LatencyTarget | None = None
     restore_grace_ms: Grace | None = None
+    lobby_ms: Lobby | None = None
+    window_ms: Window | None = None
+    beacon: Beacon | None = None
+    beacon_failure: BeaconFailure | None = None
 
     @model_validator(mode="after")
     def _no_nulls(self) -> Self:
@@ -232,6 +274,12 @@ class StockBody(_Body):
         if self.delta == 0:
             raise ValueError("delta is not 0")
         return self
+
+
+class BeaconBody(_Body):
+    """The value of a public beacon, as it was published (W4)."""
+
+    value: Annotated[str, Field(min_length=1, max_length=500), AfterValidator(_plain)]
 
 
 class RefundBody(_Body):

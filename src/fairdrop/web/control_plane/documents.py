@@ -69,6 +69,13 @@ class SaleDocument(_Document):
     rate_max_per_s: float
     latency_target_ms: int
     restore_grace_ms: int
+    lobby_ms: int
+    window_ms: int
+    beacon: str
+    beacon_failure: str
+    commitment: str | None = Field(
+        description="The hash of the draw's secret seed, made with the sale (W4)."
+    )
     version: int = Field(description="Grows with each change.")
     loaded: bool = Field(description="Whether the store has the sale: only then it can be joined.")
     variants: list[Variant]
@@ -94,11 +101,12 @@ class VariantStock(_Document):
 class FiguresDocument(_Document):
     """The live figures of a sale: the line and stock from the store, orders and money from the books.
 
-    ``joined = waiting + called + admitted people inside + missed + left + done``; ``inside`` counts
+    ``joined = lobby + waiting + called + admitted people inside + missed + left + done``; ``inside`` counts
     those who are called and those who are admitted, as the cap does.
     """
 
     mode: str
+    lobby: int = Field(description="People who wait for the draw.")
     waiting: int
     called: int
     inside: int
@@ -177,6 +185,17 @@ class TransitionDocument(_Document):
     from_state: str | None
     to_state: str
     cause: str
+
+
+class DrawDocument(_Document):
+    """How far the draw is; its public files have the rest."""
+
+    sale: str
+    state: str = Field(description="committed, fixed, drawn or filled.")
+    beacon: str
+    beacon_value: str | None
+    entries: int | None
+    root: str | None
 
 
 class RefundDocument(_Document):

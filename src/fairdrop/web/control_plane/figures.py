@@ -50,6 +50,7 @@ class SaleFigures:
         figures, books = await asyncio.gather(self._live.figures(sale), self._books_of(sale))
         return FiguresDocument(
             mode=figures.mode,
+            lobby=figures.lobby,
             waiting=figures.waiting,
             called=figures.called,
             inside=figures.called + figures.active,

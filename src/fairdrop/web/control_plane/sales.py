@@ -66,8 +66,8 @@ def router(parts: Parts, figures: SaleFigures) -> APIRouter:
     async def change_sale(sale: SaleName, body: SaleChangeBody) -> SaleDocument:
         """Change a sale, also while it runs; the store follows at once.
 
-        Times without an offset are on the clock of the sale's zone. The opening time can change
-        until the sale has opened (`already_opened`).
+        Times without an offset are on the clock of the sale's zone. The opening time, the lobby and
+        the beacon can change until the sale has opened (`already_opened`).
         """
         return await desk.document(await desk.change(await desk.sale(sale), body))
 
@@ -103,12 +103,15 @@ def router(parts: Parts, figures: SaleFigures) -> APIRouter:
 
 
 _DESCRIPTIONS = {
-    Steer.OPEN: "Open a scheduled sale now, or a closed one again.",
+    Steer.OPEN: "Open a scheduled sale now, or a closed one again. An open lobby is drawn first.",
     Steer.PAUSE: "Call nobody until the sale is resumed. Who is inside can go on.",
     Steer.RESUME: "Call people again, and let new ones join.",
     Steer.DRAIN: "Let nobody join any more; those in the line are still called.",
     Steer.CLOSE: "End the sale: nobody joins, is called or reserves. Orders under way can be paid.",
 }
+
+
+_UNTIL_OPENING = {"opens_at", "lobby_ms", "window_ms", "beacon", "beacon_failure"}
 
 
 class _Desk:
@@ -181,15 +184,20 @@ class _Desk:
             changes.get("rate_min_per_s", sale.rate_min_per_s),
             changes.get("rate_max_per_s", sale.rate_max_per_s),
         )
-        if "opens_at" in changes and changes["opens_at"] != sale.opens_at:
-            mode = await self._mode(sale)
-            if mode != "scheduled":
-                raise Problem(
-                    409, "already_opened", "The sale has opened: its opening time stays.", mode=mode
-                )
         changes = {name: value for name, value in changes.items() if value != getattr(sale, name)}
         if not changes:
             return sale
+        if not _UNTIL_OPENING.isdisjoint(changes):
+            mode = await self._mode(sale)
+            if mode not in {"scheduled", "lobby"}:
+                raise Problem(
+                    409,
+                    "already_opened",
+                    "The sale has opened: its opening time, lobby and beacon stay.",
+                    mode=mode,
+                )
+        if changes.get("lobby_ms") and sale.commitment is None:
+            raise _invalid("lobby_ms", "This sale was made without a draw: it can have no lobby.")
         await self._parts.catalog.change(sale.id, changes, ACTOR)
         return await self._loaded(await self.sale(sale.id))
 

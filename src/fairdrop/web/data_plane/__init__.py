@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.routing import Route
 
-from . import foreign, line, orders, public, reservations
+from . import draws, foreign, line, orders, public, reservations
 from .base import Steps, endpoint
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ def routes(parts: Parts, live: Live) -> list[Route]:
             ("POST", "claim"): endpoint(parts, line.claim),
             ("POST", "reservations"): endpoint(parts, reservations.reserve),
             ("POST", "orders"): endpoint(parts, orders.start),
+            ("GET", "draw"): endpoint(parts, draws.Parameters()),
+            ("POST", "receipt"): endpoint(parts, draws.prove),
             ("GET", "auth"): endpoint(parts, foreign.auth),
             ("GET", "revocations"): endpoint(parts, foreign.Revocations(), limited=False),
             ("POST", "completions"): endpoint(parts, foreign.complete, limited=False),
@@ -48,6 +50,7 @@ def routes(parts: Parts, live: Live) -> list[Route]:
         route("/v1/webhooks/{gateway}", "POST", public.webhook, limited=False),
         route("/v1/orders/{order}/cancel", "POST", orders.cancel),
         route("/v1/sales/{sale}/reservations/{reservation}", "DELETE", reservations.release),
+        route("/v1/sales/{sale}/draw/{file}", "GET", draws.PublishedFiles()),
         route("/v1/sales", "GET", public.sales),
         route("/.well-known/jwks.json", "GET", public.jwks, limited=False),
     ]

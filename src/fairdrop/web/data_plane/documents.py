@@ -26,6 +26,8 @@ class StatusDocument(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     token_expires_ms: int | None = None
     visitor: str | None = None
     visitor_token: str | None = None
+    entry: str | None = None
+    receipt: str | None = None
 
 
 class WantedLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
@@ -143,6 +145,10 @@ class PublicDocument(msgspec.Struct, frozen=True):
     order_limit: int
     buyer_limit: int
     hold_ttl_ms: int
+    lobby_opens_at: str | None
+    window_ms: int
+    commitment: str | None
+    lobby: int
     served: int
     tail: int
     waiting: int
@@ -152,6 +158,20 @@ class PublicDocument(msgspec.Struct, frozen=True):
     measured_rate_per_s: float
     server_time_ms: int
     variants: list[VariantDocument]
+
+
+class ReceiptRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The receipt of an entry, as joining the lobby gave it."""
+
+    receipt: Annotated[str, msgspec.Meta(min_length=1, max_length=2_048)]
+
+
+class ProofDocument(msgspec.Struct, frozen=True):
+    """A proof of the entry that anybody can check: a JWT, signed with Ed25519 (W4)."""
+
+    sale: str
+    entry: str
+    proof: str
 
 
 class CompletionRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

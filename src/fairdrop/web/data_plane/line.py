@@ -6,7 +6,7 @@ import random
 import time
 from typing import TYPE_CHECKING
 
-from fairdrop.waiting_room import LeaveOutcome, State, poll_after_ms, wait_range_s
+from fairdrop.waiting_room import EntryReceipt, LeaveOutcome, State, poll_after_ms, wait_range_s
 from fairdrop.web.wire import Problem, encode, send_json
 
 from . import admissions
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from fairdrop.web.wire import Header, Receive, Scope, Send
 
 _YEAR_S = 31_536_000
+_FAR = 1_000
+"""How many ahead a person in the lobby asks like: nothing changes for them before the draw."""
 
 
 async def join(parts: Parts, scope: Scope, _receive: Receive, send: Send) -> None:
@@ -100,9 +102,12 @@ def status_body(  # noqa: PLR0913 - all that the document shows
             state=state,
             position=place.position,
             rank=place.rank,
-            total_waiting=line.waiting,
+            total_waiting=line.waiting + line.lobby,
             served=line.served,
-            poll_after_ms=poll_after_ms(place.rank, random.random()),  # noqa: S311 - only jitter
+            poll_after_ms=poll_after_ms(
+                _FAR if state is State.LOBBY else place.rank,
+                random.random(),  # noqa: S311 - only jitter
+            ),
             mode=line.mode,
             wait_s=wait_range_s(place.rank, line.measured_milli, round(sale.rate_per_s * 1_000))
             if waiting
@@ -112,6 +117,10 @@ def status_body(  # noqa: PLR0913 - all that the document shows
             token_expires_ms=place.deadline_ms if admitted else None,
             visitor=visitor if new_token else None,
             visitor_token=new_token,
+            entry=place.entry or None,
+            receipt=parts.receipts.issue(EntryReceipt(sale.id, visitor, sale.epoch, place.entry))
+            if place.entry
+            else None,
         )
     )
 

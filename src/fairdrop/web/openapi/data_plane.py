@@ -11,6 +11,7 @@ from fairdrop.web.data_plane import documents
 
 from .operations import OPERATIONS, REQUIRED_HEADERS
 from .structs import (
+    DrawParameters,
     JwkSet,
     LeftDocument,
     LiveDocument,
@@ -51,8 +52,11 @@ _STRUCTS: tuple[type[msgspec.Struct], ...] = (
     ReleasedDocument,
     ReceivedDocument,
     JwkSet,
+    DrawParameters,
     LiveDocument,
     ReadyDocument,
+    documents.ReceiptRequest,
+    documents.ProofDocument,
     documents.PublicDocument,
     documents.StatusDocument,
     documents.ReservationRequest,

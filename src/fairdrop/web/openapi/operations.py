@@ -9,6 +9,7 @@ import msgspec
 from fairdrop.web.data_plane import documents
 
 from .structs import (
+    DrawParameters,
     JwkSet,
     LeftDocument,
     LiveDocument,
@@ -133,6 +134,58 @@ OPERATIONS = (
             503: _BUSY,
         },
         security=[{}, *_BUYER],
+    ),
+    Operation(
+        "get",
+        "/v1/sales/{sale}/draw",
+        "show_draw_parameters",
+        "The public parameters of the draw",
+        "`draw.json`: the commitment from the beginning, the root once the lobby is shut, the seed once"
+        " the order is drawn (W4).",
+        "line",
+        (_SALE,),
+        {
+            200: ("The parameters so far, with an ETag.", DrawParameters),
+            304: ("The copy at hand is still right.", None),
+            404: _NO_SALE,
+            503: _BUSY,
+        },
+        security=_ANYBODY,
+    ),
+    Operation(
+        "get",
+        "/v1/sales/{sale}/draw/{file}",
+        "show_draw_file",
+        "A public file of the draw",
+        "`draw.json`, `entries.txt` or `order.txt`: all that `fairdrop verify-draw` needs (W4).",
+        "line",
+        (_SALE, ("path", "file", "The file's name.", {"type": "string"})),
+        {
+            200: ("The file; the text files never change.", "text/plain"),
+            304: ("The copy at hand is still right.", None),
+            404: _refused("There is no such sale or file, or it is not published yet."),
+            503: _BUSY,
+        },
+        security=_ANYBODY,
+    ),
+    Operation(
+        "post",
+        "/v1/sales/{sale}/receipt",
+        "prove_entry",
+        "A proof of an entry that anybody can check",
+        "Takes the receipt that joining the lobby gave, and signs what it says with Ed25519 (W4).",
+        "line",
+        (_SALE,),
+        {
+            200: ("The proof, a JWT.", documents.ProofDocument),
+            400: _refused("The body is not JSON (`malformed_json`)."),
+            404: _refused("There is no such sale, or no Ed25519 key (`no_signing_key`)."),
+            413: _refused("The body is too large (`body_too_large`)."),
+            422: _refused("No receipt of an entry in this sale (`receipt_unknown`)."),
+            503: _BUSY,
+        },
+        body=documents.ReceiptRequest,
+        security=_ANYBODY,
     ),
     Operation(
         "get",

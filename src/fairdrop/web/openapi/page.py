@@ -14,7 +14,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 _HERE: Final = Path(__file__).parent
-_METHODS: Final = ("get", "post", "patch", "delete")
+_METHODS: Final = ("get", "post", "put", "patch", "delete")
 _CODE: Final = re.compile(r"``?([^`]+)``?")
 _LIMITS: Final = {
     "minimum": "at least {}",

@@ -61,6 +61,26 @@ class JwkSet(msgspec.Struct):
     keys: list[dict[str, Any]]
 
 
+class DrawParameters(msgspec.Struct):
+    """What is public of a draw so far; null is what is not known or not revealed yet."""
+
+    format: str
+    state: str
+    sale: dict[str, str]
+    opens_at: str
+    lobby_ms: int
+    window_ms: int
+    commitment: str
+    entries: int | None
+    root: str | None
+    fixed_at: str | None
+    beacon: dict[str, Any]
+    seed: str | None
+    drawn_at: str | None
+    files: list[str]
+    keys: list[dict[str, Any]]
+
+
 class LiveDocument(msgspec.Struct):
     """The process lives."""
 

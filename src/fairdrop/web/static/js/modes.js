@@ -16,7 +16,7 @@ const NAMES = {
  * @type {Record<string, string[]>}
  */
 export const STEERING = {
-  open: ["scheduled", "closed"],
+  open: ["scheduled", "lobby", "closed"],
   pause: ["open"],
   resume: ["paused", "draining"],
   drain: ["open", "paused"],

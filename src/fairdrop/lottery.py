@@ -1,0 +1,95 @@
+"""The arithmetic of the draw: commitment, Merkle root, draw key, lottery numbers, order (W4).
+
+Pure, and nothing but SHA-256: what is computed here, anybody can compute again from the public
+files, with any tool. ``docs/draw-audit.md`` says which bytes are hashed; the frozen test vectors
+hold for the code here and for the same arithmetic in the browser.
+
+The root is the Merkle tree hash of RFC 6962, section 2.1, over the entry ids: leaves are hashed
+with a zero byte before them and nodes with a one byte, so that no node can pass for a leaf.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from collections.abc import Iterable, Sequence
+
+SEED_BYTES = 32
+ENTRY_LENGTH = 22
+"""Characters of an entry id: 128 random bits in base64url."""
+
+_SEED_CONTEXT = b"fairdrop-draw-v1 seed\n"
+_KEY_CONTEXT = "fairdrop-draw-v1 key\n"
+_BLOCK_BYTES = 64
+_sha256 = hashlib.sha256
+
+
+def new_seed() -> bytes:
+    """A fresh secret seed."""
+    return secrets.token_bytes(SEED_BYTES)
+
+
+def commitment(seed: bytes) -> bytes:
+    """What is published of a secret seed: it gives nothing away, and no other seed fits it.
+
+    >>> commitment(bytes(32)).hex()[:16]
+    'dd157162f4ce597c'
+    """
+    return _sha256(_SEED_CONTEXT + seed.hex().encode()).digest()
+
+
+def merkle_root(entries: Iterable[str]) -> bytes:
+    """The root over the entry ids in their order. Costs two hashes an entry, about 0.9 us.
+
+    >>> merkle_root([]) == hashlib.sha256(b"").digest()
+    True
+    """
+    sha256 = _sha256
+    level = [sha256(b"\0" + entry.encode()).digest() for entry in entries]
+    if not level:
+        return sha256(b"").digest()
+    while len(level) > 1:
+        # A node without a neighbour moves up as it is: just how RFC 6962 splits lists that are no
+        # power of two.
+        alone = level[-1:] if len(level) % 2 else []
+        pairs = iter(level)
+        level = [
+            sha256(b"\1" + left + right).digest() for left, right in zip(pairs, pairs, strict=False)
+        ]
+        level += alone
+    return level[0]
+
+
+def draw_key(seed: bytes, sale: str, root: bytes, beacon: str = "") -> bytes:
+    """The key of the draw: nobody can know it before the seed, the list and the beacon are all fixed."""
+    message = f"{_KEY_CONTEXT}{sale}\n{root.hex()}\n{beacon}"
+    return hmac.digest(seed, message.encode(), "sha256")
+
+
+def number(key: bytes, entry: str) -> bytes:
+    """The lottery number of an entry: HMAC-SHA256(draw key, entry id)."""
+    return hmac.digest(key, entry.encode(), "sha256")
+
+
+def numbers(key: bytes, entries: Iterable[str]) -> list[bytes]:
+    """The lottery numbers of many entries, about 0.8 us each.
+
+    The two halves of HMAC (RFC 2104) begin with a block that depends on the key alone: both are
+    hashed once and copied, which takes half the time of a call of :func:`number` for each.
+    """
+    block = key.ljust(_BLOCK_BYTES, b"\0")
+    begin_inner = _sha256(bytes(byte ^ 0x36 for byte in block)).copy
+    begin_outer = _sha256(bytes(byte ^ 0x5C for byte in block)).copy
+    found = []
+    for entry in entries:
+        inner, outer = begin_inner(), begin_outer()
+        inner.update(entry.encode())
+        outer.update(inner.digest())
+        found.append(outer.digest())
+    return found
+
+
+def order(drawn: Sequence[bytes]) -> list[int]:
+    """Indexes of the lottery numbers, the lowest number first."""
+    return sorted(range(len(drawn)), key=drawn.__getitem__)
