@@ -1,0 +1,5 @@
+"""The real parts of one process, shared with the control plane's tests."""
+
+from tests.integration.control_plane.own_parts import database_url, parts
+
+__all__ = ["database_url", "parts"]
