@@ -85,12 +85,9 @@ class Scripts:
         self.leave = script("waiting_room", "leave", waiting_room.Left)
         self.revocations = script("waiting_room", "revocations", waiting_room.RevokedPage)
         self.tick = script("waiting_room", "tick", waiting_room.Ticked)
-<<<<<<< HEAD
         self.rates = script("access", "rates", Counted)
-=======
         self.entrants = script("waiting_room", "entrants", waiting_room.Entrants)
         self.fill = script("waiting_room", "fill", waiting_room.Filled)
->>>>>>> c9efcbe (Lobby and draw: entrants before the opening, a committed seed, the drawn line, public files (W3, W4))
         self.reserve = script("inventory", "reserve", inventory.Reserved)
         self.start = script("inventory", "start", inventory.Started)
         self.release = script("inventory", "release", inventory.Released)

@@ -121,14 +121,14 @@ async def tick(sale: DrivenSale) -> Provoked:
     yield "OK", (await sale.tick()).status
 
 
-<<<<<<< HEAD
 # ---------------------------------------------------------------- access
 
 
 @scenario
 async def rates(sale: DrivenSale) -> Provoked:
     yield "OK", (await sale.scripts.rates(sale.ref, [("requests:a", 1)])).status
-=======
+
+
 @scenario
 async def entrants(sale: DrivenSale) -> Provoked:
     yield "NO_SALE", await not_loaded(sale.entrants())
@@ -150,7 +150,6 @@ async def fill(sale: DrivenSale) -> Provoked:
     await sale.tick()
     yield "ELSEWHERE", (await sale.fill(2, "a")).status
     yield "OK", (await sale.fill(1, "a")).status
->>>>>>> c9efcbe (Lobby and draw: entrants before the opening, a committed seed, the drawn line, public files (W3, W4))
 
 
 # ---------------------------------------------------------------- inventory

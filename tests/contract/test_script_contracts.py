@@ -125,14 +125,9 @@ def test_python_names_the_statuses_of_a_script_without_outcomes(name: str) -> No
 
 
 def test_every_script_is_compared_with_python() -> None:
-<<<<<<< HEAD
     of_no_sale = {"rates"}
     without_outcomes = {"rates", "tick", "expire", "figures", "revocations"}
-    compared = {*OUTCOMES, *TELL_STATES, *STATUS_ONLY, *without_outcomes}
-=======
-    without_outcomes = {"tick", "expire", "figures", "revocations"}
     compared = {*OUTCOMES, *TELL_STATES, *STATUS_ONLY, *without_outcomes, "entrants"}
->>>>>>> c9efcbe (Lobby and draw: entrants before the opening, a committed seed, the drawn line, public files (W3, W4))
     assert compared == set(BY_NAME)
     for name in without_outcomes - of_no_sale:
         assert declared(name) == {"OK", "NO_SALE"}

@@ -53,7 +53,7 @@ async def shut(parts: Parts, sale: Sale) -> None:
 
 async def in_line(parts: Parts, sale: Sale) -> list[str]:
     """Those who wait, the first first."""
-    raw = await parts.store.redis.zrange(sale_key(*sale.ref, "line"), 0, -1)
+    raw: list[Any] = await parts.store.redis.zrange(sale_key(*sale.ref, "line"), 0, -1)
     return [visitor.decode() for visitor in raw]
 
 
