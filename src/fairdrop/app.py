@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from fairdrop import faults
 from fairdrop.access import Addresses, Limits, Policy
 from fairdrop.catalog import Catalog
 from fairdrop.checkout import Checkout, Inbox, Loader, Reconciler, Settlement, Sweeper
@@ -94,6 +95,7 @@ async def open_parts(settings: Settings) -> AsyncIterator[Parts]:
         gateways["sandbox"] = sandbox
     if stripe is not None:
         gateways["stripe"] = stripe
+    faults.enable(production=bool(gateways.keys() - {"sandbox"}))
     visitor_key = _secret(settings.visitor_key, "FAIRDROP_VISITOR_KEY")
     signing_keys = _secret(settings.signing_keys, "FAIRDROP_SIGNING_KEYS")
     admissions = _admission_tokens(signing_keys)

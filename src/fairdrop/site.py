@@ -14,6 +14,7 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Self
 
 from fairdrop.embedded import ChildSpec, EmbeddedServices, free_ports, listening
+from fairdrop.faults import DIRECTORY
 from fairdrop.schema.migrate import ensure_migrated
 from fairdrop.settings import OTHERS_SECRETS, SECRETS, Settings
 from fairdrop.waiting_room import Algorithm, new_signing_key
@@ -41,9 +42,15 @@ class Site:
     settings: Settings
     supervisor: Supervisor
 
-    def __init__(self, settings: Settings, *, with_worker: bool = True) -> None:
-        """Take the settings; ``port`` is preferred, not insisted on, when it is in use."""
+    def __init__(
+        self, settings: Settings, *, with_worker: bool = True, faults: Path | None = None
+    ) -> None:
+        """Take the settings; ``port`` is preferred, not insisted on, when it is in use.
+
+        ``faults`` is the directory in which a rehearsal arms fault points (:mod:`fairdrop.faults`).
+        """
         self._wanted = settings
+        self._faults = faults
         self._with_worker = with_worker
         self._open = AsyncExitStack()
 
@@ -105,6 +112,8 @@ class Site:
     async def _start_children(self) -> None:
         settings, log = self.settings, self._directories.log
         env = _environment(settings, self._directories)
+        if self._faults is not None:
+            env[DIRECTORY] = str(self._faults)
         python = (sys.executable, "-m")
         children = [
             ChildSpec(

@@ -7,6 +7,7 @@ from uuid import UUID
 
 import asyncpg
 
+from fairdrop import faults
 from fairdrop.batching import Batcher
 from fairdrop.drivers.database import Queries
 from fairdrop.ids import is_uuid
@@ -59,4 +60,5 @@ class Inbox:
             await connection.execute(
                 SQL["insert_inbox"], *zip(*(row for _, row in rows), strict=True)
             )
+        faults.passing(faults.Point.WEBHOOK_STORED)
         return [None] * len(items)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from fairdrop import faults
 from fairdrop.drivers.database import Queries
 from fairdrop.errors import FairdropError
 from fairdrop.payments import (
@@ -168,6 +169,7 @@ class Reconciler:
             async with self._database.connection() as connection:
                 await connection.execute(SQL["refund_failed"], row["id"], str(error))
             return
+        faults.passing(faults.Point.REFUND_MADE)
         if refund.status == "succeeded":
             await self._inbox.store(
                 row["gateway"],

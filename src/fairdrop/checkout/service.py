@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import asyncpg
 import structlog
 
+from fairdrop import faults
 from fairdrop.batching import Batcher
 from fairdrop.errors import StoreUnavailable
 from fairdrop.ids import SaleRef, is_uuid
@@ -130,6 +131,7 @@ class Checkout:
             _log.warning("units_lost", order=hold, units=len(inserted.lost) // 2)
             await self._inventory.free(sale.ref, hold, inserted.lost)
             return StartRefusal.UNITS_LOST
+        faults.passing(faults.Point.ORDER_WRITTEN)
         order = await self.order(hold, buyer)
         if order is None:
             # Another order has this admission (W13): what this hold took goes back.
@@ -208,6 +210,7 @@ class Checkout:
                 capture=capture,
             )
         )
+        faults.passing(faults.Point.INTENT_MADE)
         await self._opened.submit((order_id, intent.id, intent.pay_url))
 
     async def _follow_deadline(self, opened: Opened) -> None:

@@ -20,7 +20,7 @@ from uuid import UUID
 
 import structlog
 
-from fairdrop import ledger
+from fairdrop import faults, ledger
 from fairdrop.drivers.database import Queries
 from fairdrop.errors import FairdropError, Overloaded, StoreUnavailable
 from fairdrop.ids import SaleRef, is_uuid
@@ -133,6 +133,7 @@ class Settlement:
         for event in waiting:
             oldest.setdefault(event.order, event)
         late = await self._take_late_units(oldest)
+        faults.passing(faults.Point.LATE_UNITS_TAKEN)
         events = [event.event for event in waiting if event.order in late]
         if not events:
             return
@@ -221,10 +222,18 @@ class Settlement:
                 await self._secure_late_units(connection, batch, events)
             await _decide(connection, batch, events)
             await _write(connection, batch)
+            faults.passing(faults.Point.SETTLING)
         return batch, len(events)
 
     async def _tell_store(self, batch: Batch) -> None:
         """After the commit: sold is sold, free is free, the place inside is free (W13)."""
+        if batch.settled:
+            faults.passing(faults.Point.SETTLED)
+        await tell_store("settle", self._to_tell(batch))
+        if batch.settled:
+            faults.passing(faults.Point.STORE_TOLD)
+
+    def _to_tell(self, batch: Batch) -> Iterator[Awaitable[object]]:
         stock, line = self._inventory, self._waiting_room
         sold: defaultdict[SaleRef, list[str]] = defaultdict(list)
         completed: defaultdict[SaleRef, list[tuple[str, str]]] = defaultdict(list)
@@ -237,22 +246,18 @@ class Settlement:
             order = batch.orders[key]
             if order.row["admission"]:
                 completed[order.sale].append((order.row["buyer"], order.row["admission"]))
-
-        def calls() -> Iterator[Awaitable[object]]:
-            for sale, holds in sold.items():
-                yield stock.commit_many(sale, holds)
-            for sale, admissions in completed.items():
-                yield line.complete_many(sale, admissions)
-            for key in batch.sold_late:
-                yield stock.free(batch.orders[key].sale, str(key))
-            for key in batch.ended:
-                yield stock.free(batch.orders[key].sale, str(key))
-                if key in batch.late:
-                    yield stock.free(batch.late[key].sale, late_hold(str(key)))
-            for key, lost in batch.units_lost.items():
-                yield stock.free(batch.orders[key].sale, late_hold(str(key)), lost)
-
-        await tell_store("settle", calls())
+        for sale, holds in sold.items():
+            yield stock.commit_many(sale, holds)
+        for sale, admissions in completed.items():
+            yield line.complete_many(sale, admissions)
+        for key in batch.sold_late:
+            yield stock.free(batch.orders[key].sale, str(key))
+        for key in batch.ended:
+            yield stock.free(batch.orders[key].sale, str(key))
+            if key in batch.late:
+                yield stock.free(batch.late[key].sale, late_hold(str(key)))
+        for key, lost in batch.units_lost.items():
+            yield stock.free(batch.orders[key].sale, late_hold(str(key)), lost)
 
 
 async def _decide(connection: Connection, batch: Batch, events: Sequence[asyncpg.Record]) -> None:

@@ -11,6 +11,7 @@ import asyncio
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
+from fairdrop import faults
 from fairdrop.drivers.database import Queries
 from fairdrop.ids import SaleRef
 
@@ -87,6 +88,8 @@ class Sweeper:
                             for row in rows
                         ],
                     )
+            if rows:
+                faults.passing(faults.Point.EXPIRED)
             # A hold about which the store does not hear stays in its list of deadlines: the next
             # sweep of the store resolves it.
             await tell_store(

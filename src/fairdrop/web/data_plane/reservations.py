@@ -8,6 +8,7 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
+from fairdrop import faults
 from fairdrop.checkout import price_of
 from fairdrop.ids import is_uuid, new_id
 from fairdrop.inventory import ReleaseOutcome, ReserveOutcome, ReserveRequest, fingerprint
@@ -59,6 +60,7 @@ async def reserve(parts: Parts, scope: Scope, receive: Receive, send: Send) -> N
     answer = await parts.inventory.reserve(
         sale.ref, ReserveRequest(visitor, admission.jti, new_id(), key, fingerprint(body), lines)
     )
+    faults.passing(faults.Point.HELD)
     outcome = answer.outcome
     if outcome is ReserveOutcome.RESERVED or outcome is ReserveOutcome.REPLAYED:
         await send_json(send, encode(_document(sale, answer)), 201)

@@ -1,0 +1,83 @@
+"""A process dies at each dangerous moment of a purchase: nobody has paid for nothing (O8, case 17)."""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from uuid import UUID
+
+import psutil
+import pytest
+import pytest_asyncio
+
+from fairdrop import faults
+from fairdrop.audit import audit, figures
+from fairdrop.faults import Point
+from fairdrop.rehearsal.drop import Deadlines
+from fairdrop.rehearsal.plan import Ending
+
+from .whole_site import FaultySite, buyers, faulty_site
+
+pytestmark = [
+    pytest.mark.xdist_group("whole_sites"),
+    pytest.mark.asyncio(loop_scope="module"),
+]
+
+BUYERS = 4
+AMPLE = Deadlines(claim_ttl_ms=20_000, lease_ttl_ms=60_000, hold_ttl_ms=20_000)
+TOLD_BY_THE_SWEEP = replace(AMPLE, hold_ttl_ms=2_500, payment_ttl_ms=1_500)
+"""A store that was not told of a confirmed order hears of it when its hold's deadline has passed."""
+SHORT = Deadlines(claim_ttl_ms=20_000, lease_ttl_ms=60_000, hold_ttl_ms=500, payment_ttl_ms=300)
+DONE = {"CONFIRMED"}
+DIES_AT = {
+    # point: (what the buyers do, deadlines, accept_late, the states in which their orders may end)
+    Point.HELD: (Ending.BUYS, AMPLE, True, DONE),
+    Point.SETTLING: (Ending.BUYS, AMPLE, True, DONE),
+    Point.ORDER_WRITTEN: (Ending.BUYS, AMPLE, True, DONE),
+    Point.SETTLED: (Ending.BUYS, TOLD_BY_THE_SWEEP, True, DONE),
+    Point.INTENT_MADE: (Ending.BUYS, AMPLE, True, DONE),
+    Point.STORE_TOLD: (Ending.BUYS, AMPLE, True, DONE),
+    Point.WEBHOOK_STORED: (Ending.BUYS, AMPLE, True, DONE),
+    Point.LATE_UNITS_TAKEN: (Ending.PAYS_LATE, SHORT, True, DONE),
+    Point.REFUND_MADE: (Ending.PAYS_LATE, SHORT, False, {"REFUNDED"}),
+    Point.EXPIRED: (Ending.FORGETS_ORDER, SHORT, True, {"EXPIRED"}),
+}
+"""Web and worker in turn: a supervisor waits longer before each restart of the same child."""
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shop() -> AsyncIterator[FaultySite]:
+    async with faulty_site() as running:
+        yield running
+
+
+async def test_every_point_has_a_test_that_dies_there() -> None:
+    assert set(DIES_AT) == set(Point)
+
+
+@pytest.mark.parametrize("point", DIES_AT)
+async def test_whoever_dies_there_leaves_nobody_paid_and_without(
+    shop: FaultySite, point: Point
+) -> None:
+    ending, deadlines, accept_late, ends = DIES_AT[point]
+    faults.arm(shop.faults, point)
+    sale, seen, left = await shop.sell(buyers(BUYERS, ending), deadlines, accept_late=accept_late)
+
+    dead = faults.died(shop.faults, point)
+    assert dead is not None, "nobody passed the point"
+    assert not psutil.pid_exists(dead)
+    assert not seen.complaints
+    assert not any(left.values()), left
+    assert await audit(shop.parts, sale) == []
+    assert await states(shop, sale) <= ends
+    found = await figures(shop.parts, sale)
+    orders = (found.orders_confirmed, found.orders_refunded, found.orders_expired)
+    assert sum(orders) >= BUYERS
+    assert found.units_sold == (BUYERS if ends == DONE else 0)
+    assert found.paid_without_order == found.duplicate_charges == found.oversold == 0
+
+
+async def states(shop: FaultySite, sale: str) -> set[str]:
+    async with shop.parts.database.connection() as connection:
+        rows = await connection.fetch(
+            "SELECT DISTINCT state FROM orders WHERE sale_id = $1", UUID(sale)
+        )
+    return {row["state"] for row in rows}
