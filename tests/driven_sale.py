@@ -84,6 +84,11 @@ class Scripts:
         self.claim = script("waiting_room", "claim", waiting_room.Line)
         self.leave = script("waiting_room", "leave", waiting_room.Left)
         self.revocations = script("waiting_room", "revocations", waiting_room.RevokedPage)
+        self.observe = script("waiting_room", "observe", waiting_room.Observed)
+        self.measures = script("waiting_room", "measures", waiting_room.Measures)
+        self.adapt = script("waiting_room", "adapt", waiting_room.Adapted)
+        self.restore = script("waiting_room", "restore", waiting_room.Restored)
+        self.grace = script("waiting_room", "grace", waiting_room.Grace)
         self.tick = script("waiting_room", "tick", waiting_room.Ticked)
         self.rates = script("access", "rates", Counted)
         self.entrants = script("waiting_room", "entrants", waiting_room.Entrants)
@@ -120,6 +125,7 @@ class DrivenSale:
         *,
         holds: Sequence[HoldLoad] = (),
         bought: Mapping[str, int] | None = None,
+        line: tuple[int, int, int] = (0, 0, 0),
         **config: str | int,
     ) -> Loaded:
         """Load or bring up to date, as the next version; figures then show these variants."""
@@ -129,7 +135,9 @@ class DrivenSale:
         self.version += 1
         fields = config if self.version > 1 else {**CONFIG, **config}
         loaded: Loaded = await self.scripts.load(
-            self.ref, [self.version, fields, list(stock), list(holds), dict(bought or {})]
+            self.ref,
+            [self.version, fields, list(stock), list(holds), dict(bought or {}), line],
+            now_ms=self.now_ms,
         )
         return loaded
 
@@ -191,6 +199,22 @@ class DrivenSale:
             self.ref, [offset, limit, characters], now_ms=self.now_ms
         )
         return page
+
+    async def restore(
+        self, visitor: str, position: int, *more: str | int | bool
+    ) -> waiting_room.RestoreOutcome:
+        """Present a receipt that was checked: (admission, issued_s, lease_ms, hold) if there was one."""
+        item = waiting_room.Presented(visitor, position, *more)  # type: ignore[arg-type]
+        reply: waiting_room.Restored = await self.scripts.restore(
+            self.ref, [item], now_ms=self.now_ms
+        )
+        return reply.outcomes[0]
+
+    async def grace(self, milliseconds: int) -> int:
+        reply: waiting_room.Grace = await self.scripts.grace(
+            self.ref, [milliseconds], now_ms=self.now_ms
+        )
+        return reply.restoring_until_ms
 
     async def tick(self, limit: int = 500) -> Ticked:
         ticked: Ticked = await self.scripts.tick(self.ref, [limit], now_ms=self.now_ms)

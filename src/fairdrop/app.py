@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING
 from fairdrop import faults
 from fairdrop.access import Addresses, Limits, Policy
 from fairdrop.catalog import Catalog
-from fairdrop.checkout import Checkout, Inbox, Loader, Reconciler, Settlement, Sweeper
+from fairdrop.checkout import (
+    Checkout,
+    Inbox,
+    Loader,
+    Reconciler,
+    Restoration,
+    Settlement,
+    Sweeper,
+)
 from fairdrop.draw import Beacons, Draws, EntryProofs
 from fairdrop.drivers.database import Database
 from fairdrop.drivers.store import Store
@@ -59,11 +67,12 @@ class Parts:
     reconciler: Reconciler
     admissions: AdmissionTokens
     visitors: VisitorTokens
+    receipts: Receipts
+    restoration: Restoration
     completions: Completions
     addresses: Addresses
     limits: Limits
     draws: Draws
-    receipts: Receipts
     entry_proofs: EntryProofs
     server_keys: ApiKeys
     """Keys of the shop's servers: they report completions, and act for buyers."""
@@ -101,6 +110,7 @@ async def open_parts(settings: Settings) -> AsyncIterator[Parts]:
     admissions = _admission_tokens(signing_keys)
     server_keys = _server_keys(settings)
     addresses = _addresses(settings)
+    receipts = Receipts(visitor_key.encode())
     await database.open()
     try:
         base = public_url(settings)
@@ -127,11 +137,12 @@ async def open_parts(settings: Settings) -> AsyncIterator[Parts]:
             ),
             admissions=admissions,
             visitors=VisitorTokens(visitor_key.encode()),
+            receipts=receipts,
+            restoration=Restoration(database, waiting_room, receipts, admissions),
             completions=Completions(database, waiting_room),
             addresses=addresses,
             limits=_limits(store, settings),
             draws=Draws(database, waiting_room, Beacons()),
-            receipts=Receipts(visitor_key.encode()),
             entry_proofs=EntryProofs(read_keys(split_keys(signing_keys))),
             server_keys=server_keys,
         )

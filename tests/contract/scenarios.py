@@ -59,6 +59,10 @@ async def join(sale: DrivenSale) -> Provoked:
     yield "ADMITTED", (await sale.join("a"))[0].state
     await sale.load(mode="closed")
     yield "CLOSED", (await sale.join("late"))[0].state
+    await sale.load({"seat": 1}, mode="open", line_cap_milli=1_000)
+    await sale.tick()
+    await sale.join("one more")
+    yield "LINE_FULL", (await sale.join("one too many"))[0].state
 
 
 @scenario
@@ -119,6 +123,59 @@ async def tick(sale: DrivenSale) -> Provoked:
     yield "NO_SALE", await not_loaded(sale.tick())
     await sale.load()
     yield "OK", (await sale.tick()).status
+
+
+@scenario
+async def observe(sale: DrivenSale) -> Provoked:
+    yield "NO_SALE", await not_loaded(sale.scripts.observe(sale.ref, [1, 0, 0]))
+    await sale.load()
+    yield "OK", (await sale.scripts.observe(sale.ref, [1, 0, 0])).status
+
+
+@scenario
+async def measures(sale: DrivenSale) -> Provoked:
+    async def measured() -> str:
+        reply = await sale.scripts.measures(sale.ref, [5_000], now_ms=sale.now_ms)
+        return str(reply.status)
+
+    yield "NO_SALE", await not_loaded(measured())
+    await sale.load(adaptive=0)
+    yield "NOT_DUE", await measured()
+    await sale.load(adaptive=1)
+    yield "DUE", await measured()
+
+
+@scenario
+async def adapt(sale: DrivenSale) -> Provoked:
+    async def adapted() -> str:
+        batch = [0, 5_000, 2_000, "up:healthy", 0, 0, 0]
+        return str((await sale.scripts.adapt(sale.ref, batch, now_ms=sale.now_ms)).status)
+
+    yield "NO_SALE", await not_loaded(adapted())
+    await sale.load(adaptive=1, rate_min_milli=1_000, rate_max_milli=9_000)
+    yield "ADAPTED", await adapted()
+    yield "TOO_LATE", await adapted()
+
+
+@scenario
+async def restore(sale: DrivenSale) -> Provoked:
+    yield "NO_SALE", await not_loaded(sale.restore("a", 1))
+    await sale.load(bought={"c": 1})
+    yield "RESTORED", await sale.restore("a", 1)
+    yield "HAS_PLACE", await sale.restore("a", 1)
+    yield "ADMITTED_AGAIN", await sale.restore("b", 2, "adm-b", 0, sale.now_ms + 1)
+    yield "PLACE_USED", await sale.restore("c", 3)
+    batch = [("a", 1, False, 0, 0, False)]
+    yield "OK", (await sale.scripts.restore(sale.ref, batch, now_ms=sale.now_ms)).status
+    await sale.load(mode="closed")
+    yield "SALE_CLOSED", await sale.restore("d", 4)
+
+
+@scenario
+async def grace(sale: DrivenSale) -> Provoked:
+    yield "NO_SALE", await not_loaded(sale.grace(1_000))
+    await sale.load()
+    yield "OK", (await sale.scripts.grace(sale.ref, [1_000])).status
 
 
 # ---------------------------------------------------------------- access

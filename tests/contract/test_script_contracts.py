@@ -20,7 +20,8 @@ from fairdrop.inventory import (
     ReserveOutcome,
     StartOutcome,
 )
-from fairdrop.waiting_room import Filled, LeaveOutcome, State
+from fairdrop.waiting_room import Filled, LeaveOutcome, RestoreOutcome, State
+from fairdrop.waiting_room.model import Adapted, Measures
 from tests.contract.scenarios import SCENARIOS
 from tests.driven_sale import DrivenSale
 
@@ -29,6 +30,7 @@ BY_NAME = {path.stem: path for path in FILES}
 
 OUTCOMES: dict[str, type[StrEnum]] = {
     "leave": LeaveOutcome,
+    "restore": RestoreOutcome,
     "reserve": ReserveOutcome,
     "start": StartOutcome,
     "release": ReleaseOutcome,
@@ -36,7 +38,13 @@ OUTCOMES: dict[str, type[StrEnum]] = {
     "extend": ExtendOutcome,
 }
 TELL_STATES = ("join", "status", "claim")
-STATUS_ONLY = {"load": Loaded, "reduce": Reduced, "fill": Filled}
+STATUS_ONLY = {
+    "load": Loaded,
+    "reduce": Reduced,
+    "fill": Filled,
+    "measures": Measures,
+    "adapt": Adapted,
+}
 
 each_script = pytest.mark.parametrize("name", sorted(BY_NAME))
 
@@ -126,7 +134,15 @@ def test_python_names_the_statuses_of_a_script_without_outcomes(name: str) -> No
 
 def test_every_script_is_compared_with_python() -> None:
     of_no_sale = {"rates"}
-    without_outcomes = {"rates", "tick", "expire", "figures", "revocations"}
+    without_outcomes = {
+        "rates",
+        "tick",
+        "expire",
+        "figures",
+        "revocations",
+        "observe",
+        "grace",
+    }
     compared = {*OUTCOMES, *TELL_STATES, *STATUS_ONLY, *without_outcomes, "entrants"}
     assert compared == set(BY_NAME)
     for name in without_outcomes - of_no_sale:

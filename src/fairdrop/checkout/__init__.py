@@ -7,6 +7,7 @@ from .model import Order, OrderLine, Payment, PayRefusal, StartRefusal
 from .pricing import Price, price_of, step_minor
 from .reconcile import Reconciler
 from .refunds import Granted, Refund, RefundRefusal, Refunds
+from .restoring import ReceiptRefusal, Restoration
 from .rules import TRANSITIONS, Cause, OrderState
 from .service import Checkout
 from .settle import Settlement
@@ -27,10 +28,12 @@ __all__ = [
     "PayRefusal",
     "Payment",
     "Price",
+    "ReceiptRefusal",
     "Reconciler",
     "Refund",
     "RefundRefusal",
     "Refunds",
+    "Restoration",
     "Settlement",
     "StartRefusal",
     "Step",

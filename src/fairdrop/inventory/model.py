@@ -162,6 +162,23 @@ class VariantFigures(msgspec.Struct, array_like=True, frozen=True):
     sold: int
 
 
+class Pace(msgspec.Struct, array_like=True, frozen=True):
+    """How the line moves. ``outflow_milli`` is -1 before it was measured, ``line_cap`` without one."""
+
+    pace_milli: int = 0
+    outflow_milli: int = -1
+    outlook: str = ""
+    line_cap: int = -1
+    restoring_until_ms: int = 0
+    restored: int = 0
+    restored_inside: int = 0
+    steps_up: int = 0
+    steps_down: int = 0
+    steps_kept: int = 0
+    step_reason: str = ""
+    lost_tail: int = 0
+
+
 class Figures(msgspec.Struct, array_like=True, frozen=True):
     """The live figures of a sale; variants in the order asked."""
 
@@ -184,6 +201,7 @@ class Figures(msgspec.Struct, array_like=True, frozen=True):
     variants: list[VariantFigures] = []
     admitted: int = 0
     lobby: int = 0
+    pace: Pace = Pace()
 
 
 class VariantLoad(msgspec.Struct, array_like=True, frozen=True):

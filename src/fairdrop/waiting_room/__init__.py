@@ -4,7 +4,21 @@ from .buyers import ApiKeys
 from .completions import Completions
 from .completions import Conflict as CompletionConflict
 from .completions import Outcome as CompletionOutcome
-from .model import REVOKED_CHARS, Filled, LeaveOutcome, Line, Mode, Place, Standing, State, Ticked
+from .model import (
+    REVOKED_CHARS,
+    Filled,
+    LeaveOutcome,
+    Line,
+    Mode,
+    Place,
+    Presented,
+    RestoreOutcome,
+    Standing,
+    State,
+    Ticked,
+)
+from .outlook import Forecast, Outlook, forecast, read_outlook
+from .pacing import Reason, Step
 from .receipts import EntryReceipt, PositionReceipt, Receipt, Receipts
 from .rules import poll_after_ms, wait_range_s
 from .service import FILL_LIMIT, WaitingRoom
@@ -32,24 +46,32 @@ __all__ = [
     "Completions",
     "EntryReceipt",
     "Filled",
+    "Forecast",
     "KeyRing",
     "LeaveOutcome",
     "Line",
     "Mode",
+    "Outlook",
     "Place",
     "PositionReceipt",
+    "Presented",
+    "Reason",
     "Receipt",
     "Receipts",
     "Refusal",
+    "RestoreOutcome",
     "Standing",
     "State",
+    "Step",
     "Ticked",
     "VisitorTokens",
     "WaitingRoom",
+    "forecast",
     "kid_of",
     "new_signing_key",
     "poll_after_ms",
     "read_keys",
+    "read_outlook",
     "signing_at",
     "split_keys",
     "wait_range_s",

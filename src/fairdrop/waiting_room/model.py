@@ -18,6 +18,7 @@ class State(StrEnum):
     MISSED = "MISSED"
     NOT_ENTERED = "NOT_ENTERED"
     CLOSED = "CLOSED"
+    LINE_FULL = "LINE_FULL"
 
 
 class Mode(StrEnum):
@@ -53,8 +54,10 @@ class Line(msgspec.Struct, array_like=True, frozen=True):
     served: int = 0
     tail: int = 0
     waiting: int = 0
-    measured_milli: int = 0
+    outflow_milli: int = -1
     lobby: int = 0
+    outlook: str = ""
+    restoring_until_ms: int = 0
 
 
 class Standing(NamedTuple):
@@ -113,6 +116,73 @@ class Left(msgspec.Struct, array_like=True, frozen=True):
 REVOKED_CHARS = 8
 """Characters of an id that the list carries: 48 bits of chance, so that two ids that begin the same
 among 100,000 are less likely than one in a thousand million for each token asked about."""
+
+
+class Observed(msgspec.Struct, array_like=True, frozen=True):
+    """The reply of ``observe``."""
+
+    status: str
+
+
+class Measures(msgspec.Struct, array_like=True, frozen=True):
+    """The reply of ``measures``: DUE or NOT_DUE, and what the checkout did since the last step.
+
+    ``completed_before`` is what the step before counted, brought to the same length of time.
+    """
+
+    status: str
+    step: int = 0
+    elapsed_ms: int = 0
+    rate_milli: int = 0
+    requests: int = 0
+    slow: int = 0
+    failed: int = 0
+    completed: int = 0
+    completed_before: float = 0.0
+    inside: int = 0
+    waiting: int = 0
+
+
+class Adapted(msgspec.Struct, array_like=True, frozen=True):
+    """The reply of ``adapt``: ADAPTED or TOO_LATE, and the pace."""
+
+    status: str
+    rate_milli: int = 0
+
+
+class RestoreOutcome(StrEnum):
+    """What came of a receipt that was presented."""
+
+    RESTORED = "RESTORED"
+    ADMITTED_AGAIN = "ADMITTED_AGAIN"
+    HAS_PLACE = "HAS_PLACE"
+    PLACE_USED = "PLACE_USED"
+    SALE_CLOSED = "SALE_CLOSED"
+
+
+class Presented(msgspec.Struct, array_like=True, frozen=True):
+    """One item of ``restore``: a place that a receipt proves, and the admission if there was one."""
+
+    visitor: str
+    position: int
+    admission: str | bool = False
+    issued_s: int = 0
+    lease_ms: int = 0
+    hold: str | bool = False
+
+
+class Restored(msgspec.Struct, array_like=True, frozen=True):
+    """The reply of ``restore``."""
+
+    status: str
+    outcomes: list[RestoreOutcome] = []
+
+
+class Grace(msgspec.Struct, array_like=True, frozen=True):
+    """The reply of ``grace``: until when nobody is called; 0 when people are."""
+
+    status: str
+    restoring_until_ms: int = 0
 
 
 class RevokedPage(msgspec.Struct, array_like=True, frozen=True):

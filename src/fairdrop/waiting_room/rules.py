@@ -15,13 +15,15 @@ def poll_after_ms(rank: int, jitter: float) -> int:
     return int(base * (0.8 + 0.4 * jitter))
 
 
-def wait_range_s(rank: int, measured_milli: int, rate_milli: int) -> tuple[int, int] | None:
-    """The estimated wait as a range in seconds, from the measured outflow (or the set pace).
+def wait_range_s(rank: int, outflow_milli: int, rate_milli: int) -> tuple[int, int] | None:
+    """The estimated wait as a range in seconds, from the measured outflow.
 
-    ``rank`` people are ahead; rates are in thousandths of a person per second. None when nothing
-    moves, since no number would be honest.
+    ``rank`` people are ahead; rates are in thousandths of a person per second. Before anything was
+    measured (-1) the set pace counts. None when nothing moves, since no number would be honest.
+    While the outflow is steady the range never rises: it falls with the people ahead, and the store
+    tells another outflow only once it is far off the one told before (``tick.lua``).
     """
-    rate = measured_milli or rate_milli
+    rate = rate_milli if outflow_milli < 0 else outflow_milli
     if rate <= 0:
         return None
     middle = (rank + 1) * 1_000 / rate

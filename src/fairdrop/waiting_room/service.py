@@ -9,16 +9,24 @@ from fairdrop.ids import new_secret_id
 
 from .model import (
     REVOKED_CHARS,
+    Adapted,
     Entrants,
     Filled,
+    Grace,
     LeaveOutcome,
     Left,
     Line,
+    Measures,
+    Observed,
     Place,
+    Presented,
+    Restored,
+    RestoreOutcome,
     RevokedPage,
     Standing,
     Ticked,
 )
+from .pacing import Step, next_step
 
 if TYPE_CHECKING:
     import asyncio
@@ -60,6 +68,13 @@ class WaitingRoom:
         self._revocations = SaleScript(store, _PACKAGE, "revocations", RevokedPage)
         self._entrants = SaleScript(store, _PACKAGE, "entrants", Entrants)
         self._fill = SaleScript(store, _PACKAGE, "fill", Filled)
+        self._observe = SaleScript(store, _PACKAGE, "observe", Observed)
+        self._measures = SaleScript(store, _PACKAGE, "measures", Measures)
+        self._adapt = SaleScript(store, _PACKAGE, "adapt", Adapted)
+        self._grace = SaleScript(store, _PACKAGE, "grace", Grace)
+        self._restore: CoalescedScript[Presented, RestoreOutcome] = CoalescedScript(
+            SaleScript(store, _PACKAGE, "restore", Restored), lambda restored: restored.outcomes
+        )
         self._leave_many = SaleScript(store, _PACKAGE, "leave", Left)
         self._leave: CoalescedScript[tuple[str, str | None, bool], LeaveOutcome] = CoalescedScript(
             self._leave_many, lambda left: left.outcomes
@@ -123,6 +138,47 @@ class WaitingRoom:
         At most ``FILL_LIMIT`` people. Each piece counts once, whoever calls it and how often.
         """
         return await self._fill(sale, [first, list(visitors)])
+
+    def restore(self, sale: SaleRef, presented: Presented) -> asyncio.Future[RestoreOutcome]:
+        """Give back a place that a receipt proves; at most once, and never above the cap (W15).
+
+        Whether the receipt proves it, the caller has checked.
+        """
+        return self._restore.submit(sale, presented)
+
+    async def grace(self, sale: SaleRef, milliseconds: int) -> int:
+        """Call nobody for so long, while people come back; 0 ends it. Returns until when (ms)."""
+        return (await self._grace(sale, [milliseconds])).restoring_until_ms
+
+    async def observe(self, sale: SaleRef, requests: int, slow: int, failed: int) -> None:
+        """Add up what a web worker saw of the checkout since it last told (W10)."""
+        await self._observe(sale, [requests, slow, failed])
+
+    async def adapt(  # noqa: PLR0913 - the bounds that the operator set
+        self,
+        sale: SaleRef,
+        interval_ms: int,
+        *,
+        lowest_milli: int,
+        highest_milli: int,
+        cap: int,
+        now_ms: int = 0,
+    ) -> Step | None:
+        """One step of the adaptive pace, once an interval however many workers ask (W10).
+
+        None when it is not due, or when another worker took this step.
+        """
+        seen = await self._measures(sale, [interval_ms], now_ms=now_ms)
+        if seen.status != "DUE":
+            return None
+        step = next_step(seen, lowest_milli=lowest_milli, highest_milli=highest_milli, cap=cap)
+        counted = (seen.requests, seen.slow, seen.failed)
+        adapted = await self._adapt(
+            sale,
+            [seen.step, interval_ms, step.rate_milli, step.reason, *counted],
+            now_ms=now_ms,
+        )
+        return Step(adapted.rate_milli, step.reason) if adapted.status == "ADAPTED" else None
 
     async def tick(self, sale: SaleRef, *, now_ms: int = 0) -> Ticked:
         """One bounded step of the line; safe to run in any number of places at once (W8)."""

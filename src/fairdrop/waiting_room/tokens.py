@@ -163,6 +163,15 @@ class VisitorTokens:
         visitor = new_secret_id()
         return visitor, self.token(visitor)
 
+    def derived(self, key: str) -> tuple[str, str]:
+        """The visitor of a client's random key: the same key gives the same (visitor id, token).
+
+        Nothing is stored. Whoever knows the key is this visitor, so it has at least 128 random bits.
+        """
+        digest = hmac.digest(self._key, b"visitor of key\0" + key.encode(), hashlib.sha256)
+        visitor = base64.urlsafe_b64encode(digest[:16]).rstrip(b"=").decode()
+        return visitor, self.token(visitor)
+
     def token(self, visitor: str) -> str:
         """The token of a visitor id that the server made up."""
         return f"{self._PREFIX}.{visitor}.{self._mac(visitor)}"

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from fairdrop.checkout import step_minor
 from fairdrop.money import exponent
+from fairdrop.waiting_room import read_outlook
 
-from .data_plane.documents import PublicDocument, VariantDocument
+from .data_plane.documents import OutlookDocument, PublicDocument, VariantDocument
 from .wire import encode, rfc3339
 
 if TYPE_CHECKING:
@@ -66,7 +67,20 @@ class Live:
         return live
 
 
+def _outlook(sale: Sale, figures: Figures) -> OutlookDocument | None:
+    """What the stock means to those who wait; None for a sale that keeps no stock here."""
+    outlook = read_outlook(figures.pace.outlook)
+    if outlook is None:
+        return None
+    state = "available"
+    if outlook.free <= 0:
+        state = "sold_out_may_return" if outlook.held > 0 else "sold_out"
+    return OutlookDocument(state, figures.served + outlook.lasts_for(sale.order_limit))
+
+
 def _public(sale: Sale, figures: Figures) -> PublicDocument:
+    pace = figures.pace
+    restoring = pace.restoring_until_ms > figures.now_ms
     return PublicDocument(
         id=sale.id,
         slug=sale.slug,
@@ -94,7 +108,7 @@ def _public(sale: Sale, figures: Figures) -> PublicDocument:
         waiting=figures.waiting,
         called=figures.called,
         inside=figures.called + figures.active,
-        rate_per_s=figures.rate_milli / 1_000,
+        rate_per_s=pace.pace_milli / 1_000,
         measured_rate_per_s=figures.measured_milli / 1_000,
         server_time_ms=figures.now_ms,
         variants=[
@@ -110,4 +124,9 @@ def _public(sale: Sale, figures: Figures) -> PublicDocument:
             )
             for variant, stock in zip(sale.variants, figures.variants, strict=True)
         ],
+        outflow_per_s=pace.outflow_milli / 1_000 if pace.outflow_milli >= 0 else None,
+        outlook=_outlook(sale, figures),
+        line_full=0 <= pace.line_cap <= figures.waiting,
+        restoring_until_ms=pace.restoring_until_ms if restoring else None,
+        epoch=sale.epoch,
     )

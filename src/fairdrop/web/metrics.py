@@ -107,8 +107,13 @@ def _sales(found: Sequence[tuple[Sale, Figures]]) -> Iterator[Metric]:
     )
     rate = GaugeMetricFamily(
         "fairdrop_sale_calls_per_second",
-        "The pace, as set and as measured",
+        "The pace, as set, as it is now (adaptive), and as measured",
         labels=["sale", "kind"],
+    )
+    steps = CounterMetricFamily(
+        "fairdrop_sale_pace_steps",
+        "Steps of the adaptive pace by what they did",
+        labels=["sale", "step"],
     )
     units = GaugeMetricFamily(
         "fairdrop_sale_units", "Units by state", labels=["sale", "variant", "state"]
@@ -125,9 +130,14 @@ def _sales(found: Sequence[tuple[Sale, Figures]]) -> Iterator[Metric]:
         passed.add_metric([name, "left"], figures.left)
         passed.add_metric([name, "done"], figures.done)
         rate.add_metric([name, "set"], figures.rate_milli / 1_000)
+        rate.add_metric([name, "now"], figures.pace.pace_milli / 1_000)
         rate.add_metric([name, "measured"], figures.measured_milli / 1_000)
+        steps.add_metric([name, "up"], figures.pace.steps_up)
+        steps.add_metric([name, "down"], figures.pace.steps_down)
+        steps.add_metric([name, "kept"], figures.pace.steps_kept)
+        passed.add_metric([name, "restored"], figures.pace.restored)
         for variant, stock in zip(sale.variants, figures.variants, strict=True):
             units.add_metric([name, variant.id, "free"], stock.free)
             units.add_metric([name, variant.id, "held"], stock.held)
             units.add_metric([name, variant.id, "sold"], stock.sold)
-    yield from (mode, people, passed, rate, units)
+    yield from (mode, people, passed, rate, steps, units)

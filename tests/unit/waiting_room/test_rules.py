@@ -22,11 +22,12 @@ def test_people_near_the_front_ask_more_often(rank: int, middle_ms: int) -> None
 @pytest.mark.parametrize(
     ("rank", "measured", "rate", "expected"),
     [
-        (0, 0, 50_000, (0, 2)),  # next in line
-        (99, 0, 50_000, (1, 4)),  # 2 s at the set pace
+        (0, -1, 50_000, (0, 2)),  # next in line
+        (99, -1, 50_000, (1, 4)),  # 2 s at the set pace
         (99, 10_000, 50_000, (8, 15)),  # the measured pace counts, when there is one
         (59_999, 50_000, 50_000, (960, 1_562)),
-        (5, 0, 0, None),  # nothing moves
+        (5, -1, 0, None),  # nothing was ever to move
+        (5, 0, 50_000, None),  # nothing moves
     ],
 )
 def test_a_wait_is_told_as_a_range_around_the_expected_one(

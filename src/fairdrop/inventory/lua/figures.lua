@@ -3,7 +3,10 @@
 -- KEYS: cfg ctr line called active missed stk ret holds
 -- ARGV: now_ms (0 = the store's clock), msgpack [variant, ...]
 -- REPLY: msgpack [status, now_ms, mode, served, tail, waiting, called, active, missed, joined, left,
---   done, rate_milli, measured_milli, holds, version, [[quantity, free, held, sold], ...], admitted, lobby]
+--   done, rate_milli, measured_milli, holds, version, [[quantity, free, held, sold], ...], admitted, lobby,
+--   [pace_milli, outflow_milli, outlook, line_cap, restoring_until, restored, restored_inside,
+--   steps up, steps down, steps kept, reason of the last step, tail when the line was lost]]
+--   outflow_milli is -1 before it was measured, line_cap is -1 without one
 -- Status:
 --   OK        the figures follow
 --   NO_SALE   the store does not hold this sale
@@ -16,7 +19,9 @@ end
 local cfg = redis.call('HMGET', KEYS[1], 'mode', 'rate_milli', 'version')
 if not cfg[1] then return cmsgpack.pack({ 'NO_SALE' }) end
 local c = redis.call('HMGET', KEYS[2], 'served', 'seq', 'joined', 'left', 'done', 'measured_milli',
-  'admitted', 'lobby')
+  'admitted', 'lobby', 'pace_milli', 'outflow_milli', 'outlook', 'line_cap', 'restoring_until', 'restored',
+  'restored_inside', 'steps_up', 'steps_down', 'steps_kept', 'step_reason',
+  'lost_tail')
 local stock = {}
 for i, variant in ipairs(cmsgpack.unpack(ARGV[2])) do
   local f = redis.call('HMGET', KEYS[7], variant .. ':q', variant .. ':l', variant .. ':n',
@@ -30,4 +35,7 @@ return cmsgpack.pack({ 'OK', now, cfg[1], tonumber(c[1] or '0'), tonumber(c[2] o
   redis.call('ZCARD', KEYS[6]), tonumber(c[3] or '0'), tonumber(c[4] or '0'),
   tonumber(c[5] or '0'), tonumber(cfg[2] or '0'), tonumber(c[6] or '0'),
   redis.call('HLEN', KEYS[9]), tonumber(cfg[3] or '0'), stock,
-  tonumber(c[7] or '0'), tonumber(c[8] or '0') })
+  tonumber(c[7] or '0'), tonumber(c[8] or '0'),
+  { tonumber(c[9] or cfg[2] or '0'), tonumber(c[10] or '-1'), c[11] or '', tonumber(c[12] or '') or -1,
+    tonumber(c[13] or '0'), tonumber(c[14] or '0'), tonumber(c[15] or '0'), tonumber(c[16] or '0'),
+    tonumber(c[17] or '0'), tonumber(c[18] or '0'), c[19] or '', tonumber(c[20] or '0') } })

@@ -1,11 +1,13 @@
 -- load: bring a sale's configuration and stock into the store, or bring them up to date (H8, H9, W17).
 --
 -- KEYS: cfg stk ret holds due buyer ctr
--- ARGV: now_ms (unused), msgpack
+-- ARGV: now_ms (0 = the store's clock), msgpack
 --   [version, {field: value, ...}, [[variant, quantity, last serial, next serial, sold, [returned serial, ...]], ...],
---    [[hold id, buyer, admission or false, deadline_ms, [[variant, [serial, ...]], ...]], ...], {buyer: units bought}]
+--    [[hold id, buyer, admission or false, deadline_ms, [[variant, [serial, ...]], ...]], ...], {buyer: units bought},
+--    [position that the line goes on behind, position served last, grace_ms]]
 --   next serial, sold and returned count only when the variant is not in the store yet, holds and
---   bought only when the sale is not
+--   bought only when the sale is not, and the line's position and grace likewise: for so long nobody
+--   is called, while those who were in a lost line come back to their places (W15)
 -- REPLY: msgpack [status, version]
 -- Status:
 --   LOADED     the sale was not there: all of it was written
@@ -38,7 +40,25 @@ if not have then
     end
     redis.call('HINCRBY', KEYS[6], h[2], units)
   end
-  redis.call('HSET', KEYS[7], 'seq', 0)
+  local line = args[6] or { 0, 0, 0 }
+  redis.call('HSET', KEYS[7], 'seq', line[1], 'served', line[2], 'lost_tail', line[1])
+  if line[3] > 0 then
+    local now = tonumber(ARGV[1])
+    if now == 0 then
+      local time = redis.call('TIME')
+      now = time[1] * 1000 + math.floor(time[2] / 1000)
+    end
+    redis.call('HSET', KEYS[7], 'restoring_until', now + line[3])
+  end
+  -- The line is capped from the first arrival on, also before the first tick (W16).
+  local quantity, sold = 0, 0
+  for _, v in ipairs(variants) do
+    quantity = quantity + v[2]
+    sold = sold + v[5]
+  end
+  if quantity > 0 and (fields.line_cap_milli or 0) > 0 then
+    redis.call('HSET', KEYS[7], 'line_cap', math.floor(fields.line_cap_milli * (quantity - sold) / 1000))
+  end
 end
 if not have or version > have then
   local way = { scheduled = 1, lobby = 2, drawing = 3 }

@@ -3,8 +3,10 @@
 -- KEYS: cfg ctr line called active missed place adm admhold lobby entrant
 -- ARGV: now_ms (0 = the store's clock), msgpack [[visitor, fresh entry id], ...]
 --   an entry id has 22 characters
--- REPLY: msgpack [status, places, mode, served, tail, waiting, measured_milli, lobby]
---   a place is [state, position, rank, deadline_ms, admission, issued_s, entry]
+-- REPLY: msgpack [status, places, mode, served, tail, waiting, outflow_milli, lobby, outlook,
+--   restoring_until]
+--   a place is [state, position, rank, deadline_ms, admission, issued_s, entry]; outflow_milli is -1
+--   before it was measured; outlook is '<free>:<held>:<quantity>:<inside without units>:<admitted>' (W16)
 -- Status:
 --   OK        the places follow, one a visitor, in order
 --   NO_SALE   the store does not hold this sale (lost, or never loaded): nobody is admitted (W14)
@@ -14,6 +16,7 @@
 --   WAITING       in the line; rank counts the people ahead
 --   LOBBY         takes part in the draw with its entry id; repeated joins give the same one
 --   NOT_ENTERED   neither the lobby nor the sale is open yet, no place was given
+--   LINE_FULL     as many people wait as the units that are left allow, no place was given (W16)
 --   CLOSED        the sale takes nobody in any more, no place was given
 -- Cost: O(log n) a visitor; five reads for the whole batch.
 -- Invariant: joined = lobby + waiting + called + active + missed + left + done. A visitor is in at
@@ -33,11 +36,12 @@ local visitors, entries = {}, {}
 for i, item in ipairs(cmsgpack.unpack(ARGV[2])) do
   visitors[i], entries[i] = item[1], item[2]
 end
-local ctr = redis.call('HMGET', KEYS[2], 'seq', 'served', 'joined', 'left', 'measured_milli', 'lobby',
-  'drawn')
+local ctr = redis.call('HMGET', KEYS[2], 'seq', 'served', 'joined', 'left', 'outflow_milli', 'lobby',
+  'drawn', 'outlook', 'restoring_until', 'line_cap')
 local seq = tonumber(ctr[1] or '0')
 local joined = tonumber(ctr[3] or '0')
 local left = tonumber(ctr[4] or '0')
+local line_cap = tonumber(ctr[10] or 'x')
 local joined_before, left_before = joined, left
 local waiting = redis.call('ZCARD', KEYS[3])
 local lobby, drawn = tonumber(ctr[6] or '0'), tonumber(ctr[7] or 'x')
@@ -115,6 +119,8 @@ for i, visitor in ipairs(visitors) do
       joined = joined + 1
       lobby = lobby + 1
       place = { 'LOBBY', 0, 0, 0, '', 0, entry }
+    elseif late and line_cap and waiting + lobby >= line_cap then
+      place = { 'LINE_FULL', 0, 0 }
     elseif late then
       if not drawn then
         drawn = redis.call('LLEN', KEYS[10])
@@ -136,4 +142,4 @@ if joined ~= joined_before or left ~= left_before then
   redis.call('HSET', KEYS[2], 'seq', seq, 'joined', joined, 'left', left, 'lobby', lobby)
 end
 return cmsgpack.pack({ 'OK', places, mode, tonumber(ctr[2] or '0'), seq, waiting,
-  tonumber(ctr[5] or '0'), lobby })
+  tonumber(ctr[5] or '-1'), lobby, ctr[8] or '', tonumber(ctr[9] or '0') })

@@ -2,8 +2,10 @@
 --
 -- KEYS: cfg ctr line called active missed place adm entrant
 -- ARGV: now_ms (0 = the store's clock), msgpack [visitor, ...]
--- REPLY: msgpack [status, places, mode, served, tail, waiting, measured_milli, lobby]
---   a place is [state, position, rank, deadline_ms, admission, issued_s, entry]
+-- REPLY: msgpack [status, places, mode, served, tail, waiting, outflow_milli, lobby, outlook,
+--   restoring_until]
+--   a place is [state, position, rank, deadline_ms, admission, issued_s, entry]; outflow_milli is -1
+--   before it was measured; outlook is '<free>:<held>:<quantity>:<inside without units>:<admitted>' (W16)
 -- Status:
 --   OK        the places follow, one a visitor, in order
 --   NO_SALE   the store does not hold this sale
@@ -25,8 +27,8 @@ end
 local mode = redis.call('HGET', KEYS[1], 'mode')
 if not mode then return cmsgpack.pack({ 'NO_SALE' }) end
 local visitors = cmsgpack.unpack(ARGV[2])
-local ctr = redis.call('HMGET', KEYS[2], 'seq', 'served', 'measured_milli', 'lobby',
-  'drawn')
+local ctr = redis.call('HMGET', KEYS[2], 'seq', 'served', 'outflow_milli', 'lobby', 'drawn', 'outlook',
+  'restoring_until')
 local called = redis.call('ZMSCORE', KEYS[4], unpack(visitors))
 local active = redis.call('ZMSCORE', KEYS[5], unpack(visitors))
 local missed = redis.call('ZMSCORE', KEYS[6], unpack(visitors))
@@ -62,4 +64,4 @@ for i, visitor in ipairs(visitors) do
   places[i] = place
 end
 return cmsgpack.pack({ 'OK', places, mode, tonumber(ctr[2] or '0'), tonumber(ctr[1] or '0'),
-  redis.call('ZCARD', KEYS[3]), tonumber(ctr[3] or '0'), lobby })
+  redis.call('ZCARD', KEYS[3]), tonumber(ctr[3] or '-1'), lobby, ctr[6] or '', tonumber(ctr[7] or '0') })

@@ -1,6 +1,6 @@
 -- tick: end what is over, then call the next people, at the pace and below the cap (W8, W9, W11).
 --
--- KEYS: cfg ctr line called active missed place adm admhold lobby
+-- KEYS: cfg ctr line called active missed place adm admhold lobby stk
 -- ARGV: now_ms (0 = the store's clock), msgpack [limit]
 -- REPLY: msgpack [status, called, missed, lapsed, mode, more, to_fill]
 --   counts of this run; more is true when the limit stopped it and another run is due at once;
@@ -8,7 +8,7 @@
 -- Status:
 --   OK        the run is done
 --   NO_SALE   the store does not hold this sale
--- Cost: O(limit x log n); the limit bounds each of the three steps, so the store never stops for
+-- Cost: O(limit x log n + variants); the limit bounds each of the three steps, so the store never stops for
 -- long however many deadlines pass at one moment.
 -- Invariant: people move from the line to the called set inside this script, so no crash can lose
 -- anybody in between; called + active never exceed the cap; in no span of time are more people called
@@ -17,20 +17,26 @@
 -- in the line before anybody behind them can be called.
 -- The token bucket (a counter that fills at the rate and holds burst_ms of it, at least one person;
 -- nothing at rate 0) is that of RFC 2697's single bucket, in thousandths of a person. So the first
--- second after a quiet moment brings one second's people and the burst, not two seconds' people.
+-- second after a quiet moment brings one second's people and the burst, not two seconds' people. An
+-- adaptive pace (W10) counts within the bounds that are set at this moment.
+-- The line knows the stock (W16): once all that was on sale is sold, nobody is called until units come
+-- back. What join and status tell of the stock is what was so at the last run. Nobody is called either
+-- while a line that was lost is being restored (W15).
 local now = tonumber(ARGV[1])
 if now == 0 then
   local time = redis.call('TIME')
   now = time[1] * 1000 + math.floor(time[2] / 1000)
 end
 local cfg = redis.call('HMGET', KEYS[1], 'mode', 'rate_milli', 'cap', 'claim_ttl_ms', 'opens_ms',
-  'closes_ms', 'burst_ms', 'lobby_ms', 'window_ms')
+  'closes_ms', 'burst_ms', 'lobby_ms', 'window_ms', 'line_cap_milli', 'adaptive', 'rate_min_milli',
+  'rate_max_milli')
 local mode = cfg[1]
 if not mode then return cmsgpack.pack({ 'NO_SALE' }) end
 local limit = cmsgpack.unpack(ARGV[2])[1]
 local opens, closes = tonumber(cfg[5] or '0'), tonumber(cfg[6] or '0')
 local ctr = redis.call('HMGET', KEYS[2], 'tokens_milli', 'refilled_ms', 'served', 'measured_milli',
-  'measured_ms', 'measured_calls', 'seq', 'drawn', 'filled')
+  'measured_ms', 'measured_calls', 'seq', 'drawn', 'filled', 'adaptive_milli', 'restoring_until', 'flow_milli',
+  'flow_ms', 'flow_calls', 'outflow_milli', 'admitted')
 local drawn, filled = tonumber(ctr[8] or 'x'), tonumber(ctr[9] or '0')
 local lobby_ms = tonumber(cfg[8] or '0')
 local opening = lobby_ms > 0 and opens + tonumber(cfg[9] or '0') or opens
@@ -72,6 +78,9 @@ if #lapsed > 0 then
 end
 
 local rate = tonumber(cfg[2] or '0')
+if cfg[11] == '1' then
+  rate = math.max(tonumber(cfg[12]), math.min(tonumber(cfg[13]), tonumber(ctr[10] or rate)))
+end
 local tokens, refilled = tonumber(ctr[1] or '0'), tonumber(ctr[2] or '0')
 local bucket = rate > 0 and math.max(rate * tonumber(cfg[7] or '1000') / 1000, 1000) or 0
 if refilled == 0 then
@@ -83,10 +92,21 @@ end
 tokens = math.min(bucket, tokens)
 refilled = math.max(refilled, now)
 
+local units = { q = 0, h = 0, s = 0 }
+local stock = redis.call('HGETALL', KEYS[11])
+for i = 1, #stock, 2 do
+  local what = string.sub(stock[i], -1)
+  if units[what] then units[what] = units[what] + tonumber(stock[i + 1]) end
+end
+local free = units.q - units.h - units.s
+local sold_out = units.q > 0 and free + units.h <= 0
+local restoring = tonumber(ctr[11] or '0') > now
+
 local count = 0
 local stopped = false
-if mode == 'open' or mode == 'draining' then
-  local inside = redis.call('ZCARD', KEYS[4]) + redis.call('ZCARD', KEYS[5])
+local inside = redis.call('ZCARD', KEYS[4]) + redis.call('ZCARD', KEYS[5])
+local calling = (mode == 'open' or mode == 'draining') and not sold_out and not restoring
+if calling then
   local room = math.max(0, tonumber(cfg[3] or '0') - inside)
   local allowed = math.min(math.floor(tokens / 1000), room)
   if to_fill > 0 then allowed = math.min(allowed, redis.call('ZCOUNT', KEYS[3], '-inf', filled)) end
@@ -123,7 +143,30 @@ elseif now - since >= 1000 then
   measured = measured == 0 and window or (measured + window) / 2
   since, calls = now, 0
 end
+
+-- The outflow that waits are told by: calls while people wait, over windows of twenty calls (1 to 10 s),
+-- smoothed by three tenths; what is told follows only once it is 15 % off, so that nobody's wait rises
+-- by chance alone. While nobody could be called, the last one stands.
+local flow, flow_since = tonumber(ctr[12] or 'x'), tonumber(ctr[13] or now)
+local flow_calls, outflow = tonumber(ctr[14] or '0') + count, tonumber(ctr[15] or 'x')
+if not calling or redis.call('ZCARD', KEYS[3]) == 0 then
+  flow_since, flow_calls = now, 0
+elseif (now - flow_since >= 1000 and flow_calls >= 20) or now - flow_since >= 10000 then
+  local window = 1000000 * flow_calls / (now - flow_since)
+  flow = flow and flow + 0.3 * (window - flow) or window
+  if not outflow or math.abs(flow - outflow) > 0.15 * outflow then outflow = math.floor(flow + 0.5) end
+  redis.call('HSET', KEYS[2], 'flow_milli', string.format('%.3f', flow), 'outflow_milli', outflow)
+  flow_since, flow_calls = now, 0
+end
+local line_cap = ''
+if units.q > 0 and tonumber(cfg[10] or '0') > 0 then
+  line_cap = math.floor(tonumber(cfg[10]) * (free + units.h) / 1000)
+end
+local outlook = table.concat({ free, units.h, units.q,
+  math.max(0, inside + count - redis.call('HLEN', KEYS[9])), ctr[16] or 0 }, ':')
 redis.call('HSET', KEYS[2], 'tokens_milli', string.format('%.3f', tokens), 'refilled_ms', refilled,
-  'measured_milli', math.floor(measured), 'measured_ms', since, 'measured_calls', calls)
+  'measured_milli', math.floor(measured), 'measured_ms', since, 'measured_calls', calls,
+  'flow_ms', flow_since, 'flow_calls', flow_calls, 'pace_milli', rate, 'line_cap', line_cap,
+  'outlook', outlook)
 return cmsgpack.pack({ 'OK', count, #absent, #lapsed, mode,
   stopped or #absent == limit or #lapsed == limit, to_fill })

@@ -119,6 +119,24 @@ class FiguresDocument(_Document):
     tail: int
     rate_per_s: float
     measured_rate_per_s: float
+    pace_per_s: float = Field(description="The pace now: as set, or what the adaptive one found.")
+    pace_reason: str = Field(
+        description="Why the adaptive pace is what it is (up:healthy, down:slow, …); empty without."
+    )
+    pace_steps: dict[str, int] = Field(description="Its steps so far: up, down, kept.")
+    outflow_per_s: float | None = Field(
+        description="The smoothed outflow that waits are told by; null before it was measured."
+    )
+    line_cap: int | None = Field(description="People that the line takes; null: any number (W16).")
+    forecast_until: int | None = Field(
+        description="Units will probably last for positions up to this one; null without stock."
+    )
+    restoring_until_ms: int | None = Field(
+        description="Nobody is called until then: a lost line is being restored (W15)."
+    )
+    restored: int = Field(description="Places given back since the line was lost.")
+    restored_inside: int = Field(description="Of these, people who were inside.")
+    lost_tail: int = Field(description="About how many places had been given out when it was lost.")
     cap: int
     server_time_ms: int
     variants: list[VariantStock]

@@ -10,6 +10,7 @@ from fairdrop import ledger
 from fairdrop.checkout import OrderDesk
 from fairdrop.ledger import Account
 from fairdrop.money import exponent
+from fairdrop.waiting_room import read_outlook
 
 from .documents import FiguresDocument, VariantStock
 
@@ -48,6 +49,7 @@ class SaleFigures:
     async def of(self, sale: Sale) -> FiguresDocument:
         """The figures now. Raises StoreUnavailable or DatabaseUnavailable."""
         figures, books = await asyncio.gather(self._live.figures(sale), self._books_of(sale))
+        pace, outlook = figures.pace, read_outlook(figures.pace.outlook)
         return FiguresDocument(
             mode=figures.mode,
             lobby=figures.lobby,
@@ -63,6 +65,20 @@ class SaleFigures:
             tail=figures.tail,
             rate_per_s=figures.rate_milli / 1_000,
             measured_rate_per_s=figures.measured_milli / 1_000,
+            pace_per_s=pace.pace_milli / 1_000,
+            pace_reason=pace.step_reason if sale.adaptive else "",
+            pace_steps={"up": pace.steps_up, "down": pace.steps_down, "kept": pace.steps_kept},
+            outflow_per_s=pace.outflow_milli / 1_000 if pace.outflow_milli >= 0 else None,
+            line_cap=pace.line_cap if pace.line_cap >= 0 else None,
+            forecast_until=figures.served + outlook.lasts_for(sale.order_limit)
+            if outlook is not None
+            else None,
+            restoring_until_ms=pace.restoring_until_ms
+            if pace.restoring_until_ms > figures.now_ms
+            else None,
+            restored=pace.restored,
+            restored_inside=pace.restored_inside,
+            lost_tail=pace.lost_tail,
             cap=sale.cap,
             server_time_ms=figures.now_ms,
             variants=[

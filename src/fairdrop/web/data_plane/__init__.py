@@ -32,6 +32,7 @@ def routes(parts: Parts, live: Live) -> list[Route]:
             ("POST", "join"): endpoint(parts, line.join),
             ("GET", "me"): endpoint(parts, line.me),
             ("DELETE", "me"): endpoint(parts, line.leave),
+            ("POST", "restore"): endpoint(parts, line.restore),
             ("POST", "claim"): endpoint(parts, line.claim),
             ("POST", "reservations"): endpoint(parts, reservations.reserve),
             ("POST", "orders"): endpoint(parts, orders.start),

@@ -21,6 +21,8 @@ class StatusDocument(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     poll_after_ms: int
     mode: str
     wait_s: tuple[int, int] | None = None
+    forecast: str | None = None
+    restoring_until_ms: int | None = None
     claim_by_ms: int | None = None
     token: str | None = None
     token_expires_ms: int | None = None
@@ -28,6 +30,13 @@ class StatusDocument(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     visitor_token: str | None = None
     entry: str | None = None
     receipt: str | None = None
+
+
+class RestoreRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A receipt that proves a place in a line that was lost; the token too for those inside (W15)."""
+
+    receipt: Annotated[str, msgspec.Meta(min_length=1, max_length=2_048)]
+    token: Annotated[str, msgspec.Meta(max_length=4_096)] = ""
 
 
 class WantedLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
@@ -127,6 +136,17 @@ class VariantDocument(msgspec.Struct, frozen=True):
     free: int
 
 
+class OutlookDocument(msgspec.Struct, frozen=True):
+    """What the stock means to those who wait (W16).
+
+    ``state`` is available, sold_out_may_return or sold_out. Units will probably last for positions up
+    to ``lasts_until``.
+    """
+
+    state: str
+    lasts_until: int
+
+
 class PublicDocument(msgspec.Struct, frozen=True):
     """What everybody may know of a sale; one document for all (W6)."""
 
@@ -158,6 +178,11 @@ class PublicDocument(msgspec.Struct, frozen=True):
     measured_rate_per_s: float
     server_time_ms: int
     variants: list[VariantDocument]
+    outflow_per_s: float | None = None
+    outlook: OutlookDocument | None = None
+    line_full: bool = False
+    restoring_until_ms: int | None = None
+    epoch: int = 0
 
 
 class ReceiptRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -3,18 +3,33 @@
 from __future__ import annotations
 
 import random
+import re
 import time
 from typing import TYPE_CHECKING
 
-from fairdrop.waiting_room import EntryReceipt, LeaveOutcome, State, poll_after_ms, wait_range_s
-from fairdrop.web.wire import Problem, encode, send_json
+import msgspec
+
+from fairdrop.checkout import ReceiptRefusal
+from fairdrop.waiting_room import (
+    EntryReceipt,
+    LeaveOutcome,
+    RestoreOutcome,
+    State,
+    forecast,
+    poll_after_ms,
+    read_outlook,
+    wait_range_s,
+)
+from fairdrop.web.wire import Problem, encode, read_body, send_json
 
 from . import admissions
-from .base import VISITOR_COOKIE, headers_of, required_visitor, sale_of, visitor_of
-from .documents import StatusDocument
+from .base import VISITOR_COOKIE, decode, headers_of, required_visitor, sale_of, visitor_of
+from .documents import RestoreRequest, StatusDocument
 from .limits import limit_identities
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from fairdrop.app import Parts
     from fairdrop.catalog import Sale
     from fairdrop.waiting_room import Line, Place
@@ -23,6 +38,20 @@ if TYPE_CHECKING:
 _YEAR_S = 31_536_000
 _FAR = 1_000
 """How many ahead a person in the lobby asks like: nothing changes for them before the draw."""
+_RANDOM_KEY = re.compile(r"[A-Za-z0-9_-]{22,64}")
+_RESTORE = msgspec.json.Decoder(RestoreRequest)
+_RECEIPT_PROBLEMS = {
+    ReceiptRefusal.FORGED: "The receipt is not one of ours, or was changed.",
+    ReceiptRefusal.OTHER_SALE: "The receipt is for another sale.",
+    ReceiptRefusal.OTHER_VISITOR: "The receipt is somebody else's.",
+    ReceiptRefusal.VOID: "The sale was started anew: places from before count no more. Join the line.",
+    ReceiptRefusal.OF_LOBBY: "This receipt is of the lobby. Join again: the draw gives you your place.",
+}
+_USELESS = (ReceiptRefusal.VOID, ReceiptRefusal.OF_LOBBY)
+_NOTHING_BACK = {
+    RestoreOutcome.PLACE_USED: ("place_used", "This place has had its order. Join the line again."),
+    RestoreOutcome.SALE_CLOSED: ("sale_closed", "The sale takes nobody in any more."),
+}
 
 
 async def join(parts: Parts, scope: Scope, _receive: Receive, send: Send) -> None:
@@ -33,7 +62,7 @@ async def join(parts: Parts, scope: Scope, _receive: Receive, send: Send) -> Non
     token = None
     if visitor is None:
         limit_identities(parts, scope)
-        visitor, token = parts.visitors.new()
+        visitor, token = _new_visitor(parts, headers_of(scope))
         headers = (_visitor_cookie(token, secure=scope["scheme"] == "https"),)
     place, line = await parts.waiting_room.join(sale.ref, visitor)
     if place.state is State.NOT_ENTERED:
@@ -42,8 +71,62 @@ async def join(parts: Parts, scope: Scope, _receive: Receive, send: Send) -> Non
         )
     if place.state is State.CLOSED:
         raise Problem(409, "sale_closed", "The sale takes nobody in any more.")
+    if place.state is State.LINE_FULL:
+        raise _line_full(line)
     body = status_body(parts, sale, visitor, place, line, new_token=token)
     await send_json(send, body, 200, headers)
+
+
+def _new_visitor(parts: Parts, headers: Mapping[bytes, bytes]) -> tuple[str, str]:
+    """A new visitor (id, token); for a client's own random key always the same one.
+
+    So a first join that is repeated because its answer got lost takes no second place. Raises
+    Problem 400 for a key that somebody could guess.
+    """
+    key = headers.get(b"idempotency-key")
+    if key is None:
+        return parts.visitors.new()
+    text = key.decode("latin-1").strip('"')
+    if _RANDOM_KEY.fullmatch(text) is None:
+        raise Problem(
+            400,
+            "idempotency_key_weak",
+            "The Idempotency-Key of a first join stands for the visitor: send 22 to 64 letters,"
+            " digits, - or _ with at least 128 bits of chance, or none.",
+        )
+    return parts.visitors.derived(text)
+
+
+def _line_full(line: Line) -> Problem:
+    """As many people wait as the units that are left allow (W16)."""
+    return Problem(
+        409,
+        "line_full",
+        "More people wait already than there are units left. Try again in a while: places come free"
+        " when people leave or units come back.",
+        headers=((b"retry-after", b"30"),),
+        total_waiting=line.waiting,
+    )
+
+
+async def restore(parts: Parts, scope: Scope, receive: Receive, send: Send) -> None:
+    """POST /v1/sales/{sale}/restore: the place that a receipt proves, after a lost line (W15).
+
+    Repeating it changes nothing; the answer is where the visitor stands.
+    """
+    headers = headers_of(scope)
+    visitor = required_visitor(parts, headers)
+    sale = await sale_of(parts, scope)
+    wanted: RestoreRequest = decode(_RESTORE, await read_body(receive, headers))
+    outcome = await parts.restoration.present(
+        sale, visitor, wanted.receipt, wanted.token, now_s=time.time()
+    )
+    if isinstance(outcome, ReceiptRefusal):
+        raise Problem(409 if outcome in _USELESS else 403, outcome, _RECEIPT_PROBLEMS[outcome])
+    if outcome in _NOTHING_BACK:
+        raise Problem(409, *_NOTHING_BACK[outcome])
+    place, line = await parts.waiting_room.status(sale.ref, visitor)
+    await send_json(send, status_body(parts, sale, visitor, place, line))
 
 
 async def me(parts: Parts, scope: Scope, _receive: Receive, send: Send) -> None:
@@ -109,20 +192,36 @@ def status_body(  # noqa: PLR0913 - all that the document shows
                 random.random(),  # noqa: S311 - only jitter
             ),
             mode=line.mode,
-            wait_s=wait_range_s(place.rank, line.measured_milli, round(sale.rate_per_s * 1_000))
-            if waiting
-            else None,
+            wait_s=_wait_s(sale, place, line) if waiting else None,
+            forecast=_forecast(sale, place, line) if waiting else None,
+            receipt=_receipt(parts, sale, visitor, place),
+            restoring_until_ms=line.restoring_until_ms or None,
             claim_by_ms=place.deadline_ms if state is State.READY else None,
             token=_admission_token(parts, sale, visitor, place) if admitted else None,
             token_expires_ms=place.deadline_ms if admitted else None,
             visitor=visitor if new_token else None,
             visitor_token=new_token,
             entry=place.entry or None,
-            receipt=parts.receipts.issue(EntryReceipt(sale.id, visitor, sale.epoch, place.entry))
-            if place.entry
-            else None,
         )
     )
+
+
+def _receipt(parts: Parts, sale: Sale, visitor: str, place: Place) -> str | None:
+    """What proves the place: in the lobby its entry, in the line its position (W4, W15)."""
+    if place.entry:
+        return parts.receipts.issue(EntryReceipt(sale.id, visitor, sale.epoch, place.entry))
+    if place.position:
+        return parts.receipts.of_place(sale.id, visitor, sale.epoch, place.position)
+    return None
+
+
+def _wait_s(sale: Sale, place: Place, line: Line) -> tuple[int, int] | None:
+    return wait_range_s(place.rank, line.outflow_milli, round(sale.rate_per_s * 1_000))
+
+
+def _forecast(sale: Sale, place: Place, line: Line) -> str | None:
+    outlook = read_outlook(line.outlook)
+    return None if outlook is None else forecast(place.rank, outlook, sale.order_limit)
 
 
 def _admission_token(parts: Parts, sale: Sale, visitor: str, place: Place) -> str:

@@ -59,6 +59,7 @@ _STRUCTS: tuple[type[msgspec.Struct], ...] = (
     documents.ProofDocument,
     documents.PublicDocument,
     documents.StatusDocument,
+    documents.RestoreRequest,
     documents.ReservationRequest,
     documents.ReservationDocument,
     documents.OrderRequest,

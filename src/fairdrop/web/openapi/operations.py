@@ -123,17 +123,51 @@ OPERATIONS = (
         "join",
         "Join the line",
         "Joining again gives the same place (W1). Who comes without a visitor token gets one, in the"
-        " answer and as a cookie.",
+        " answer and as a cookie. A client that sends a random key of its own with its first join may"
+        " repeat it after a lost answer: the same key is the same visitor. `receipt` proves the place,"
+        " should the line ever be lost: keep it, and show it to `restore` (W15).",
         "line",
-        (_SALE,),
+        (
+            _SALE,
+            (
+                "header",
+                "idempotency-key",
+                "For a first join: at least 128 bits of chance, made by the client and kept secret.",
+                {"type": "string", "pattern": "^[A-Za-z0-9_-]{22,64}$"},
+            ),
+        ),
         {
             200: _STATUS,
             401: _refused("The visitor token is not one of ours (`visitor_unknown`)."),
             404: _NO_SALE,
-            409: _refused("`sale_not_open` or `sale_closed`."),
+            400: _refused("The key can be guessed (`idempotency_key_weak`)."),
+            409: _refused("`sale_not_open`, `sale_closed`, or `line_full` (W16)."),
             503: _BUSY,
         },
         security=[{}, *_BUYER],
+    ),
+    Operation(
+        "post",
+        "/v1/sales/{sale}/restore",
+        "restore_place",
+        "Get the place back that a receipt proves",
+        "For a line that was lost with its store: `show_place` says NOT_ENTERED although the client has"
+        " a receipt (W15). Send the admission token too, if there was one. Repeating it changes"
+        " nothing. Nobody is called before `restoring_until_ms`, so that nobody passes others.",
+        "line",
+        (_SALE,),
+        {
+            200: _STATUS,
+            400: _BAD_BODY,
+            401: _UNKNOWN,
+            403: _refused("`receipt_forged`, `receipt_other_sale` or `receipt_other_visitor`."),
+            404: _NO_SALE,
+            409: _refused("`receipt_void`, `receipt_of_lobby`, `place_used` or `sale_closed`."),
+            413: _refused("The body is too large (`body_too_large`)."),
+            422: _refused("The body is not what we take (`invalid_request`)."),
+            503: _BUSY,
+        },
+        body=documents.RestoreRequest,
     ),
     Operation(
         "get",
