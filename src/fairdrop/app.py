@@ -27,7 +27,7 @@ from fairdrop.drivers.database import Database
 from fairdrop.drivers.store import Store
 from fairdrop.errors import ConfigurationError
 from fairdrop.inventory import Inventory
-from fairdrop.payments import Gateway, SandboxGateway
+from fairdrop.payments import Gateway, GuardedGateway, SandboxGateway
 from fairdrop.waiting_room import (
     AdmissionTokens,
     ApiKeys,
@@ -101,9 +101,9 @@ async def open_parts(settings: Settings) -> AsyncIterator[Parts]:
     gateways: dict[str, Gateway] = {}
     sandbox, stripe = _sandbox(settings), _stripe(settings)
     if sandbox is not None:
-        gateways["sandbox"] = sandbox
+        gateways["sandbox"] = _guarded(sandbox, settings)
     if stripe is not None:
-        gateways["stripe"] = stripe
+        gateways["stripe"] = _guarded(stripe, settings)
     faults.enable(production=bool(gateways.keys() - {"sandbox"}))
     visitor_key = _secret(settings.visitor_key, "FAIRDROP_VISITOR_KEY")
     signing_keys = _secret(settings.signing_keys, "FAIRDROP_SIGNING_KEYS")
@@ -170,6 +170,17 @@ def _sandbox(settings: Settings) -> SandboxGateway | None:
         _secret(settings.gateway_secret_key, "FAIRDROP_GATEWAY_SECRET_KEY"),
         _secret(settings.gateway_webhook_secret, "FAIRDROP_GATEWAY_WEBHOOK_SECRET"),
         total_timeout_s=settings.gateway_timeout_ms / 1_000,
+    )
+
+
+def _guarded(gateway: Gateway, settings: Settings) -> Gateway:
+    return GuardedGateway(
+        gateway,
+        concurrency=settings.gateway_calls,
+        # The adapter's own limit comes first; this one is for calls of several requests, and the wait.
+        time_limit_s=2 * settings.gateway_timeout_ms / 1_000,
+        failures=settings.gateway_failures,
+        open_s=settings.gateway_pause_ms / 1_000,
     )
 
 

@@ -94,6 +94,15 @@ class Settings(BaseSettings):
     gateway_timeout_ms: Milliseconds = Field(
         5_000, description="How long a payment gateway may take to answer"
     )
+    gateway_calls: int = Field(
+        64, ge=1, le=10_000, description="Calls that a process has under way at a gateway"
+    )
+    gateway_failures: int = Field(
+        5, ge=1, le=1_000, description="Failures in a row until a gateway is left alone"
+    )
+    gateway_pause_ms: Milliseconds = Field(
+        5_000, description="How long it is left alone until one call tries it"
+    )
 
     tick_interval_ms: Milliseconds = Field(100, description="How often people are called")
     sweep_interval_ms: Milliseconds = Field(1_000, description="How often deadlines are enforced")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .gateway import Gateway, GatewayRefused, GatewayUnavailable
+from .guarded import GuardedGateway
 from .model import (
     CaptureMode,
     EventKind,
@@ -27,6 +28,7 @@ __all__ = [
     "GatewayRefund",
     "GatewayRefused",
     "GatewayUnavailable",
+    "GuardedGateway",
     "Intent",
     "IntentStatus",
     "Page",

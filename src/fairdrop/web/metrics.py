@@ -9,6 +9,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 from fairdrop.drivers.database import Queries
 from fairdrop.errors import DatabaseUnavailable, StoreUnavailable
+from fairdrop.payments import GuardedGateway
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -52,6 +53,7 @@ async def read(parts: Parts, live: Live) -> Told:
         up.add_metric(["store"], 1)
     except StoreUnavailable:
         up.add_metric(["store"], 0)
+    families += _gateways(parts)
     found = await asyncio.gather(*(_figures(live, sale) for sale in sales))
     families += _sales([pair for pair in found if pair is not None])
     return Told(families)
@@ -84,6 +86,25 @@ async def _queues(parts: Parts) -> list[Metric]:
             value=row["payments"],
         ),
     ]
+
+
+def _gateways(parts: Parts) -> Iterator[Metric]:
+    """The circuit breakers of this process."""
+    circuit = GaugeMetricFamily(
+        "fairdrop_gateway_circuit",
+        "1 for the state of the circuit before the payment gateway, in the process asked",
+        labels=["gateway", "state"],
+    )
+    refused = CounterMetricFamily(
+        "fairdrop_gateway_refused",
+        "Calls that were not made, because the circuit was open",
+        labels=["gateway"],
+    )
+    for name, gateway in parts.gateways.items():
+        if isinstance(gateway, GuardedGateway):
+            circuit.add_metric([name, gateway.circuit], 1)
+            refused.add_metric([name], gateway.refused)
+    yield from (circuit, refused)
 
 
 async def _figures(live: Live, sale: Sale) -> tuple[Sale, Figures] | None:
