@@ -16,6 +16,7 @@ from fairdrop.errors import FairdropError
 from . import keys, sale
 from .audit import audit
 from .config import config
+from .verify_draw import verify_draw
 
 T = TypeVar("T")
 
@@ -135,6 +136,7 @@ app.add_typer(sale.app, name="sale")
 app.add_typer(keys.app, name="keys")
 app.command()(audit)
 app.command()(config)
+app.command("verify-draw")(verify_draw)
 
 
 def _settings(**given: Any) -> Any:
