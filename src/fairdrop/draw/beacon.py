@@ -83,7 +83,8 @@ class Beacons:
             return None
         left_s = record.fixed_at.timestamp() + self._timeout_s - time.time()
         try:
-            async with asyncio.timeout(max(_REQUEST_S, left_s)):
+            # Whoever comes late, after a crash, still asks once.
+            async with asyncio.timeout(max(min(_REQUEST_S, self._timeout_s), left_s)):
                 return await _of_chain(record.beacon, record.fixed_at)
         except (TimeoutError, aiohttp.ClientError, _Unfit, OSError) as error:
             if record.beacon_failure != WITHOUT:
