@@ -19,6 +19,16 @@ _END_OF_HEAD = b"\r\n\r\n"
 _LENGTH = b"content-length: "
 
 
+def body_of(answer: bytes) -> bytes | None:
+    """The body of an answer; None while some of it is still on its way."""
+    head = answer.find(_END_OF_HEAD)
+    if head < 0:
+        return None
+    at = answer.find(_LENGTH, 0, head + 2)
+    length = int(answer[at + len(_LENGTH) : answer.find(b"\r", at)]) if at >= 0 else 0
+    return answer[head + 4 :] if len(answer) >= head + 4 + length else None
+
+
 @dataclass
 class Measured:
     """What a run saw: its length, the answers by status, and (open loop) latencies in seconds."""
@@ -59,15 +69,12 @@ class _Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if self._buffer:
             data = self._buffer + data
-        head = data.find(_END_OF_HEAD)
-        if head >= 0:
-            at = data.find(_LENGTH, 0, head + 2)
-            length = int(data[at + len(_LENGTH) : data.find(b"\r", at)]) if at >= 0 else 0
-            if len(data) >= head + 4 + length:
-                self._buffer = b""
-                self._run.answered(self, data[9:12], data[head + 4 :])
-                return
-        self._buffer = data
+        body = body_of(data)
+        if body is None:
+            self._buffer = data
+            return
+        self._buffer = b""
+        self._run.answered(self, data[9:12], body)
 
     def close(self) -> None:
         self._transport.close()
@@ -182,3 +189,48 @@ def http(method: str, path: str, headers: dict[str, str], body: bytes = b"") -> 
     if body or method == "POST":
         lines.append(f"content-length: {len(body)}")
     return ("\r\n".join(lines) + "\r\n\r\n").encode() + body
+
+
+class Caller(asyncio.Protocol):
+    """A connection whose requests and answers belong together: one at a time, each awaited."""
+
+    def __init__(self) -> None:
+        self._buffer = b""
+        self._answer: asyncio.Future[tuple[int, bytes]] | None = None
+        self._transport: asyncio.Transport
+
+    @classmethod
+    async def dial(cls, port: int) -> Caller:
+        """Connect."""
+        loop = asyncio.get_running_loop()
+        _, caller = await loop.create_connection(cls, "127.0.0.1", port)
+        return caller
+
+    def ask(self, request: bytes) -> asyncio.Future[tuple[int, bytes]]:
+        """Send the request; the future resolves to status and body."""
+        self._answer = asyncio.get_running_loop().create_future()
+        self._transport.write(request)
+        return self._answer
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._transport.close()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Remember where to write to."""
+        self._transport = transport  # type: ignore[assignment]
+
+    def data_received(self, data: bytes) -> None:
+        """Collect an answer."""
+        data = self._buffer + data
+        body = body_of(data)
+        if body is None or self._answer is None:
+            self._buffer = data
+            return
+        self._buffer = b""
+        self._answer.set_result((int(data[9:12]), body))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Tell whoever waits."""
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_exception(exc or ConnectionError("the server closed a connection"))

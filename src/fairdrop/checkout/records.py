@@ -98,7 +98,7 @@ async def insert_units(
     for variant, serial, key in wanted:
         if (variant, serial, key) not in got:
             lost[key] += [str(variant), serial]
-    await connection.execute(SQL["delete_units_of_dropped"], variants, serials, list(lost))
+    await connection.execute(SQL["delete_units"], list(lost))
     return dict(lost)
 
 

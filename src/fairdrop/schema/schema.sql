@@ -198,6 +198,9 @@ CREATE TABLE units (
     state      text NOT NULL CHECK (state IN ('HELD', 'SOLD')),
     PRIMARY KEY (variant_id, serial)
 ) WITH (fillfactor = 80);
+-- Selling and giving back go by order. Found through the primary key, by variant and serial, a plan
+-- made while the table was small read all units of a variant for each order.
+CREATE INDEX units_by_order ON units (order_id);
 
 -- The payment of an order at its gateway: one intent an order, made once (O5).
 --   CREATING   our row is committed, the gateway may or may not have heard

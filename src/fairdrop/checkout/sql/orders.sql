@@ -32,13 +32,7 @@ DELETE FROM orders WHERE id = ANY($1::uuid[]);
 
 -- name: delete_units
 -- The units of orders that end here go back; only what the order itself has.
-DELETE FROM units u USING order_lines l, unnest(l.serials) AS s (serial)
-WHERE l.order_id = ANY($1::uuid[])
-    AND u.variant_id = l.variant_id AND u.serial = s.serial AND u.order_id = l.order_id;
-
--- name: delete_units_of_dropped
-DELETE FROM units u USING unnest($1::uuid[], $2::integer[]) AS d (variant_id, serial)
-WHERE u.variant_id = d.variant_id AND u.serial = d.serial AND u.order_id = ANY($3::uuid[]);
+DELETE FROM units WHERE order_id = ANY($1::uuid[]);
 
 -- name: order
 -- One order with its payment.
