@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from fairdrop.access.limits import Counted
+from fairdrop.access.proofs import Spent
 from fairdrop.drivers.keys import sale_key
 from fairdrop.drivers.sale_scripts import SaleScript
 from fairdrop.drivers.store import Store
@@ -90,6 +91,7 @@ class Scripts:
         self.restore = script("waiting_room", "restore", waiting_room.Restored)
         self.grace = script("waiting_room", "grace", waiting_room.Grace)
         self.tick = script("waiting_room", "tick", waiting_room.Ticked)
+        self.spend = script("access", "spend", Spent)
         self.rates = script("access", "rates", Counted)
         self.entrants = script("waiting_room", "entrants", waiting_room.Entrants)
         self.fill = script("waiting_room", "fill", waiting_room.Filled)

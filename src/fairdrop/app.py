@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fairdrop import faults
-from fairdrop.access import Addresses, Limits, Policy
+from fairdrop.access import CAPTCHAS, Addresses, CaptchaVerifier, Limits, Policy, Proofs
 from fairdrop.catalog import Catalog
 from fairdrop.checkout import (
     Checkout,
@@ -74,6 +74,8 @@ class Parts:
     limits: Limits
     draws: Draws
     entry_proofs: EntryProofs
+    proofs: Proofs
+    captcha: CaptchaVerifier | None
     server_keys: ApiKeys
     """Keys of the shop's servers: they report completions, and act for buyers."""
 
@@ -111,6 +113,7 @@ async def open_parts(settings: Settings) -> AsyncIterator[Parts]:
     server_keys = _server_keys(settings)
     addresses = _addresses(settings)
     receipts = Receipts(visitor_key.encode())
+    captcha = _captcha(settings)
     await database.open()
     try:
         base = public_url(settings)
@@ -144,9 +147,18 @@ async def open_parts(settings: Settings) -> AsyncIterator[Parts]:
             limits=_limits(store, settings),
             draws=Draws(database, waiting_room, Beacons()),
             entry_proofs=EntryProofs(read_keys(split_keys(signing_keys))),
+            proofs=Proofs(
+                store,
+                visitor_key.encode(),
+                max_number=settings.proof_max_number,
+                ttl_s=settings.proof_ttl_s,
+            ),
+            captcha=captcha,
             server_keys=server_keys,
         )
     finally:
+        if captcha is not None:
+            await captcha.close()
         await database.close()
         await store.close()
         for gateway in (sandbox, stripe):
@@ -249,4 +261,20 @@ def _limits(store: Store, settings: Settings) -> Limits:
         Policy("requests", settings.limit_requests_per_s, settings.limit_requests_burst),
         Policy("identities", settings.limit_identities_per_s, settings.limit_identities_burst),
         Policy("buyer", settings.limit_buyer_per_s, settings.limit_buyer_burst),
+        # Beyond these nobody is refused: they are what "adaptive" goes by.
+        Policy("joins", settings.busy_joins_per_s, max(1, round(settings.busy_joins_per_s))),
+        Policy("joins_address", settings.busy_address_per_s, 10),
+    )
+
+
+def _captcha(settings: Settings) -> CaptchaVerifier | None:
+    if settings.captcha == "off":
+        return None
+    if not settings.captcha_site_key:
+        raise ConfigurationError("FAIRDROP_CAPTCHA_SITE_KEY is not set")
+    return CAPTCHAS[settings.captcha_provider](
+        settings.captcha_site_key,
+        _secret(settings.captcha_secret, "FAIRDROP_CAPTCHA_SECRET"),
+        url=settings.captcha_url,
+        timeout_s=settings.captcha_timeout_ms / 1_000,
     )

@@ -61,8 +61,8 @@ class Settings(BaseSettings):
     )
 
     trusted_proxies: str = Field(
-        "127.0.0.0/8 ::1/128 10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 fc00::/7",
-        description="Networks whose X-Forwarded-For is believed; no limit is for them themselves",
+        "private",
+        description="Networks whose X-Forwarded-For is believed, and that no limit is for",
     )
     limit_requests_per_s: float = Field(
         100, ge=0, description="Requests per second of one address; 0 is no limit"
@@ -78,6 +78,38 @@ class Settings(BaseSettings):
         10, ge=0, description="Requests per second of one visitor; 0 is no limit"
     )
     limit_buyer_burst: int = Field(60, ge=1, description="Requests of one visitor at once")
+
+    proof_of_work: Literal["off", "adaptive", "always"] = Field(
+        "off", description="When browsers compute before they get a place"
+    )
+    proof_at_claim: bool = Field(
+        default=False, description="Compute again before going in, where it is always asked for"
+    )
+    proof_max_number: int = Field(
+        100_000, ge=1_000, le=10_000_000, description="Most hashes of one proof of work"
+    )
+    proof_ttl_s: int = Field(300, ge=10, description="How long a challenge may be worked at")
+    captcha: Literal["off", "adaptive", "always"] = Field(
+        "off", description="When people show that they are people before they get a place"
+    )
+    captcha_provider: Literal["turnstile", "hcaptcha"] = Field(
+        "turnstile", description="Whose CAPTCHA"
+    )
+    captcha_site_key: str = Field("", description="The public key of the CAPTCHA")
+    captcha_secret: SecretStr | None = Field(None, description="The secret key of the CAPTCHA")
+    captcha_url: str | None = Field(None, description="Another address of the CAPTCHA's check")
+    captcha_timeout_ms: Milliseconds = Field(
+        2_000, description="How long the CAPTCHA's service may take"
+    )
+    captcha_outage: Literal["refuse", "allow"] = Field(
+        "allow", description="What happens while the CAPTCHA's service does not answer"
+    )
+    busy_joins_per_s: float = Field(
+        500, ge=0, description="More joins per second than this are a rush (adaptive checks)"
+    )
+    busy_address_per_s: float = Field(
+        0.2, ge=0, description="The same for one address, beyond its first ten"
+    )
 
     gateway_url: str | None = Field(None, description="Address of the sandbox gateway")
     gateway_secret_key: SecretStr | None = Field(None)
@@ -162,6 +194,7 @@ class Settings(BaseSettings):
 
 SECRETS = (
     "admin_key",
+    "captcha_secret",
     "shop_keys",
     "visitor_key",
     "signing_keys",
@@ -170,5 +203,5 @@ SECRETS = (
     "stripe_secret_key",
     "stripe_webhook_secret",
 )
-OTHERS_SECRETS = frozenset({"stripe_secret_key", "stripe_webhook_secret"})
+OTHERS_SECRETS = frozenset({"captcha_secret", "stripe_secret_key", "stripe_webhook_secret"})
 """Secrets that somebody else has made; a site makes the others for itself at its first start."""

@@ -209,6 +209,14 @@ async def fill(sale: DrivenSale) -> Provoked:
     yield "OK", (await sale.fill(1, "a")).status
 
 
+@scenario
+async def spend(sale: DrivenSale) -> Provoked:
+    once = [("a", 1_000)]
+    yield "FRESH", (await sale.scripts.spend(sale.ref, once)).outcomes[0]
+    yield "SPENT", (await sale.scripts.spend(sale.ref, once)).outcomes[0]
+    yield "OK", (await sale.scripts.spend(sale.ref, once)).status
+
+
 # ---------------------------------------------------------------- inventory
 
 

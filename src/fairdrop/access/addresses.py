@@ -18,6 +18,14 @@ if TYPE_CHECKING:
     from ipaddress import IPv4Address, IPv4Network, IPv6Network
 
 IPV6_PREFIX = 56
+PRIVATE = (
+    "127.0.0.0/8",
+    "::1/128",
+    "10.0.0.0/8",
+    "172.16.0.0/12",
+    "192.168.0.0/16",
+    "fc00::/7",
+)
 _REMEMBERED = 100_000
 
 
@@ -25,10 +33,12 @@ class Addresses:
     """Finds the key of a request's address; remembers what it found."""
 
     def __init__(self, trusted: Iterable[str]) -> None:
-        """Take the trusted proxies as networks, like ``10.0.0.0/8``. Raises ValueError."""
-        self._trusted: tuple[IPv4Network | IPv6Network, ...] = tuple(
-            ip_network(each) for each in trusted
-        )
+        """Take the trusted proxies as networks, like ``10.0.0.0/8``. Raises ValueError.
+
+        ``private`` stands for this machine and all private networks (RFC 1918, RFC 4193).
+        """
+        networks = [n for each in trusted for n in (PRIVATE if each == "private" else (each,))]
+        self._trusted: tuple[IPv4Network | IPv6Network, ...] = tuple(map(ip_network, networks))
         self._known: dict[tuple[str, str], str] = {}
 
     def key(self, peer: str, forwarded: str = "") -> str:

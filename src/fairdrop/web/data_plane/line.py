@@ -24,6 +24,7 @@ from fairdrop.web.wire import Problem, encode, read_body, send_json
 
 from . import admissions
 from .base import VISITOR_COOKIE, decode, headers_of, required_visitor, sale_of, visitor_of
+from .checks import check_claim, check_join
 from .documents import RestoreRequest, StatusDocument
 from .limits import limit_identities
 
@@ -57,7 +58,9 @@ _NOTHING_BACK = {
 async def join(parts: Parts, scope: Scope, _receive: Receive, send: Send) -> None:
     """POST /v1/sales/{sale}/join."""
     sale = await sale_of(parts, scope)
-    visitor = visitor_of(parts, headers_of(scope))
+    asked = headers_of(scope)
+    visitor = visitor_of(parts, asked)
+    await check_join(parts, scope, asked, sale, visitor)
     headers: tuple[Header, ...] = ()
     token = None
     if visitor is None:
@@ -139,8 +142,10 @@ async def me(parts: Parts, scope: Scope, _receive: Receive, send: Send) -> None:
 
 async def claim(parts: Parts, scope: Scope, _receive: Receive, send: Send) -> None:
     """POST /v1/sales/{sale}/claim."""
-    visitor = required_visitor(parts, headers_of(scope))
+    headers = headers_of(scope)
+    visitor = required_visitor(parts, headers)
     sale = await sale_of(parts, scope)
+    await check_claim(parts, scope, headers, sale, visitor)
     place = await parts.waiting_room.claim(sale.ref, visitor)
     if place.state is State.MISSED:
         raise Problem(

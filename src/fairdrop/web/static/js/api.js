@@ -7,7 +7,7 @@
  * same idempotency key it must be.
  *
  * @typedef {{type?: string, title?: string, status?: number, detail?: string, code?: string,
- *   reservation?: any}} Problem  An RFC 9457 problem document.
+ *   reservation?: any, challenge?: any}} Problem  An RFC 9457 problem document.
  * @typedef {{ok: boolean, busy: boolean, status: number, body: any, problem: Problem,
  *   retryAfterMs: number}} Answer
  * @typedef {{body?: unknown, key?: string, headers?: Record<string, string>}} Request
@@ -27,7 +27,21 @@ const LONGEST_PAUSE_MS = 8_000;
  * @param {Request} [request]  `key` is the Idempotency-Key of a change.
  * @returns {Promise<Answer>}
  */
-export async function call(method, path, { body, key, headers = {} } = {}) {
+export async function call(method, path, request = {}) {
+  const got = await send(method, path, request);
+  if (got.problem.code !== "proof_required" || !got.problem.challenge) return got;
+  // A little work first, and then the same request again; whoever solves a stale one gets a new one.
+  const { solve } = await import("./proof.js");
+  try {
+    const proof = await solve(got.problem.challenge);
+    return await send(method, path, { ...request, headers: { ...request.headers, "Fairdrop-Proof": proof } });
+  } catch {
+    return got;
+  }
+}
+
+/** @param {string} method @param {string} path @param {Request} request @returns {Promise<Answer>} */
+async function send(method, path, { body, key, headers = {} }) {
   const sent = new Headers({ Accept: "application/json", ...headers });
   if (body !== undefined) sent.set("Content-Type", "application/json");
   if (key) sent.set("Idempotency-Key", key);
