@@ -20,6 +20,8 @@ from fairdrop.drivers.store import Store
 from fairdrop.ids import SaleRef, new_id
 from fairdrop.inventory import model as inventory
 from fairdrop.inventory.model import (
+    Change,
+    ChangeRequest,
     CommitOutcome,
     Expired,
     ExtendOutcome,
@@ -56,13 +58,13 @@ CONFIG: Mapping[str, str | int] = {
 
 
 HoldContent = tuple[str, str | bool, int, int, inventory.Lines]
-"""A hold in the store: (buyer, admission, deadline, phase, lines)."""
+"""A hold in the store: (buyer, admission, deadline, phase, lines); marks are left out."""
 
 
 def unpack_holds(raw: Mapping[Any, Any]) -> dict[str, HoldContent]:
     """The hash ``holds`` by hold id."""
     return {
-        name.decode(): msgspec.msgpack.decode(packed, type=HoldContent)
+        name.decode(): msgspec.convert(msgspec.msgpack.decode(packed)[:5], HoldContent)
         for name, packed in raw.items()
     }
 
@@ -96,6 +98,7 @@ class Scripts:
         self.entrants = script("waiting_room", "entrants", waiting_room.Entrants)
         self.fill = script("waiting_room", "fill", waiting_room.Filled)
         self.reserve = script("inventory", "reserve", inventory.Reserved)
+        self.change = script("inventory", "change", inventory.Changed)
         self.start = script("inventory", "start", inventory.Started)
         self.release = script("inventory", "release", inventory.Released)
         self.commit = script("inventory", "commit", inventory.Committed)
@@ -233,10 +236,17 @@ class DrivenSale:
         key: str | None = None,
         fingerprint: str = "body",
         admission: str | None = None,
+        verified: Sequence[str] = (),
     ) -> Reservation:
         """One request; without a key it is one of its own."""
         request = self.request(
-            buyer, lines, hold=hold, key=key, fingerprint=fingerprint, admission=admission
+            buyer,
+            lines,
+            hold=hold,
+            key=key,
+            fingerprint=fingerprint,
+            admission=admission,
+            verified=verified,
         )
         return (await self.reserve_all(request))[0]
 
@@ -249,11 +259,12 @@ class DrivenSale:
         key: str | None = None,
         fingerprint: str = "body",
         admission: str | None = None,
+        verified: Sequence[str] = (),
     ) -> ReserveRequest:
         fresh = new_id()
         admission = f"adm-{buyer}" if admission is None else admission
         return ReserveRequest(
-            buyer, admission, hold or fresh, key or fresh, fingerprint, list(lines)
+            buyer, admission, hold or fresh, key or fresh, fingerprint, list(lines), list(verified)
         )
 
     async def reserve_all(self, *requests: ReserveRequest) -> list[Reservation]:
@@ -265,8 +276,24 @@ class DrivenSale:
     async def take_late(self, buyer: str, order: str, lines: Sequence[str | int]) -> Reservation:
         return (await self.reserve_all(ReserveRequest(buyer, None, order, "", "", list(lines))))[0]
 
-    async def start(self, hold: str, buyer: str) -> Start:
-        reply = await self.scripts.start(self.ref, [(hold, buyer)], now_ms=self.now_ms)
+    async def change(
+        self,
+        hold: str,
+        buyer: str,
+        lines: Sequence[str | int],
+        *,
+        key: str = "",
+        fingerprint: str = "body",
+    ) -> Change:
+        """Other quantities: those to have, or (below 0) units to give back."""
+        request = ChangeRequest(buyer, hold, key, fingerprint, list(lines))
+        reply = await self.scripts.change(self.ref, [request], now_ms=self.now_ms)
+        changed: Change = reply.outcomes[0]
+        return changed
+
+    async def start(self, hold: str, buyer: str, verified: Sequence[str] = ()) -> Start:
+        batch = [(hold, buyer, list(verified))]
+        reply = await self.scripts.start(self.ref, batch, now_ms=self.now_ms)
         started: Start = reply.outcomes[0]
         return started
 

@@ -26,7 +26,7 @@ from fairdrop.draw import Beacons, Draws, EntryProofs
 from fairdrop.drivers.database import Database
 from fairdrop.drivers.store import Store
 from fairdrop.errors import ConfigurationError
-from fairdrop.inventory import Inventory
+from fairdrop.inventory import Inventory, VerifiedMarks
 from fairdrop.payments import Gateway, GuardedGateway, SandboxGateway
 from fairdrop.waiting_room import (
     AdmissionTokens,
@@ -69,6 +69,7 @@ class Parts:
     visitors: VisitorTokens
     receipts: Receipts
     restoration: Restoration
+    verified_marks: VerifiedMarks
     completions: Completions
     addresses: Addresses
     limits: Limits
@@ -142,6 +143,7 @@ async def open_parts(settings: Settings) -> AsyncIterator[Parts]:
             visitors=VisitorTokens(visitor_key.encode()),
             receipts=receipts,
             restoration=Restoration(database, waiting_room, receipts, admissions),
+            verified_marks=VerifiedMarks(visitor_key.encode()),
             completions=Completions(database, waiting_room),
             addresses=addresses,
             limits=_limits(store, settings),

@@ -238,12 +238,44 @@ async def reserve(sale: DrivenSale) -> Provoked:
     await sale.complete("a")
     await sale.admit("a")
     yield "BUYER_LIMIT", (await sale.reserve("a", ["seat", 2])).outcome
+    await sale.reserve("a", ["seat", 1], hold="g", verified=["phone"])
+    yield "PERSON_LIMIT", (await sale.reserve("b", ["seat", 1], verified=["phone"])).outcome
+    await sale.release("g", "a")
     reply = await sale.scripts.reserve(
         sale.ref, [sale.request("b", ["seat", 1])], now_ms=sale.now_ms
     )
     yield "OK", reply.status
     await sale.load(mode="closed")
     yield "SALE_CLOSED", (await sale.reserve("a", ["seat", 1])).outcome
+
+
+@scenario
+async def change(sale: DrivenSale) -> Provoked:
+    yield "NO_SALE", await not_loaded(sale.change("h", "a", ["seat", 1]))
+    await sale.load({"seat": 5, "few": 1}, order_limit=4, buyer_limit=3)
+    await sale.admit("a", "b", "c")
+    await sale.reserve("a", ["seat", 1], hold="h")
+    yield "CHANGED", (await sale.change("h", "a", ["seat", 2], key="k")).outcome
+    yield "KEY_REUSED", (await sale.change("h", "a", [], key="k", fingerprint="b")).outcome
+    yield "SOLD_OUT", (await sale.change("h", "a", ["seat", 1, "few", 2])).outcome
+    yield "BUYER_LIMIT", (await sale.change("h", "a", ["seat", 4])).outcome
+    yield "ORDER_LIMIT", (await sale.change("h", "a", ["seat", 5])).outcome
+    yield "UNKNOWN_VARIANT", (await sale.change("h", "a", ["box", 1])).outcome
+    reply = await sale.scripts.change(sale.ref, [], now_ms=sale.now_ms)
+    yield "OK", reply.status
+    await sale.load(mode="closed")
+    yield "SALE_CLOSED", (await sale.change("h", "a", ["seat", 3])).outcome
+    await sale.load(mode="open")
+    yield "RELEASED", (await sale.change("h", "a", ["seat", 0])).outcome
+    yield "NOTHING_HELD", (await sale.change("h", "a", ["seat", 0])).outcome
+    await sale.reserve("b", ["seat", 1], hold="b")
+    await sale.start("b", "b")
+    yield "ORDER_STARTED", (await sale.change("b", "b", ["seat", 0])).outcome
+    await sale.reserve("c", ["seat", 1], hold="c")
+    await sale.leave("c")
+    yield "NOT_ADMITTED", (await sale.change("c", "c", ["seat", 2])).outcome
+    sale.pass_ms(600_000)
+    yield "EXPIRED", (await sale.change("c", "c", ["seat", 0])).outcome
 
 
 @scenario
@@ -257,6 +289,11 @@ async def start(sale: DrivenSale) -> Provoked:
     yield "NO_HOLD", (await sale.start("h", "b")).outcome
     sale.pass_ms(600_000)
     yield "EXPIRED", (await sale.start("too late", "b")).outcome
+    await sale.admit("c")
+    await sale.reserve("c", ["seat", 1], hold="c", verified=["phone"])
+    await sale.admit("d")
+    await sale.reserve("d", ["seat", 1], hold="d")
+    yield "PERSON_LIMIT", (await sale.start("d", "d", ["phone"])).outcome
     reply = await sale.scripts.start(sale.ref, [("h", "a")], now_ms=sale.now_ms)
     yield "OK", reply.status
 

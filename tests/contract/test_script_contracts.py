@@ -13,6 +13,7 @@ from fairdrop.access import SpendOutcome
 from fairdrop.drivers.keys import NAMES
 from fairdrop.drivers.store import Script
 from fairdrop.inventory import (
+    ChangeOutcome,
     CommitOutcome,
     ExtendOutcome,
     Loaded,
@@ -34,6 +35,7 @@ OUTCOMES: dict[str, type[StrEnum]] = {
     "restore": RestoreOutcome,
     "spend": SpendOutcome,
     "reserve": ReserveOutcome,
+    "change": ChangeOutcome,
     "start": StartOutcome,
     "release": ReleaseOutcome,
     "commit": CommitOutcome,

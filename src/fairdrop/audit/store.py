@@ -61,7 +61,7 @@ async def _read(redis: Any, sale: SaleRef) -> StoredSale | None:
     holds = {}
     async for name, packed in redis.hscan_iter(key("holds"), count=PAGE):
         hold_id = cast("bytes", name).decode()
-        _, _, deadline_ms, _, lines = _decode(packed)
+        _, _, deadline_ms, _, lines = _decode(packed)[:5]
         units = frozenset((variant, serial) for variant, serials in lines for serial in serials)
         holds[hold_id] = Hold(hold_id, int(deadline_ms), units)
     return StoredSale(seconds * 1_000 + microseconds // 1_000, variants, holds)

@@ -67,6 +67,7 @@ class Sale(msgspec.Struct, frozen=True):
     beacon: str = "none"
     beacon_failure: str = "without"
     commitment: str | None = None
+    buffer_percent: int = 0
 
     @property
     def ref(self) -> SaleRef:
@@ -96,6 +97,7 @@ class Sale(msgspec.Struct, frozen=True):
             "hold_ttl_ms": self.hold_ttl_ms,
             "order_limit": self.order_limit,
             "buyer_limit": self.buyer_limit,
+            "buffer_percent": self.buffer_percent,
             "lobby_ms": self.lobby_ms,
             "window_ms": self.window_ms,
             "opens_ms": int(self.opens_at.timestamp() * 1_000),
@@ -147,3 +149,4 @@ class NewSale(msgspec.Struct, frozen=True):
     window_ms: int = 100
     beacon: str = "none"
     beacon_failure: str = "without"
+    buffer_percent: int = 0

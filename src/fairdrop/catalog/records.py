@@ -46,6 +46,7 @@ CHANGEABLE = (
     "window_ms",
     "beacon",
     "beacon_failure",
+    "buffer_percent",
 )
 
 
@@ -90,6 +91,7 @@ async def insert_sale(connection: Connection, sale_id: str, new: NewSale) -> Non
         new.beacon,
         new.beacon_failure,
         lottery.commitment(seed).hex(),
+        new.buffer_percent,
     )
     await connection.execute(SQL["insert_draw"], UUID(sale_id), seed.hex())
     await connection.execute(

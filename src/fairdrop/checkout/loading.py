@@ -145,7 +145,14 @@ async def _orders_of(
         lines: Lines = list(held[row["id"]].items())
         deadline_ms = int(row["deadline"].timestamp() * 1_000)
         holds.append(
-            HoldLoad(str(row["id"]), row["buyer"], row["admission"] or False, deadline_ms, lines)
+            HoldLoad(
+                str(row["id"]),
+                row["buyer"],
+                row["admission"] or False,
+                deadline_ms,
+                lines,
+                row["verified"],
+            )
         )
     bought = {row["buyer"]: row["units"] for row in await connection.fetch(SQL["bought_of"], key)}
     return holds, sold, bought

@@ -78,6 +78,7 @@ class StartRefusal(StrEnum):
     RESERVATION_EXPIRED = "reservation_expired"
     ALREADY_ORDERED = "already_ordered"
     UNITS_LOST = "units_lost"
+    PERSON_LIMIT = "person_limit"
 
 
 class PayRefusal(StrEnum):
@@ -103,6 +104,8 @@ class NewOrder(msgspec.Struct, frozen=True):
     """(variant, serials, price in minor units)"""
     email: str | None = None
     name: str | None = None
+    verified: list[str] = []
+    """Marks of phones and payment methods: a rebuilt store knows them again (H6, H8)."""
 
 
 class InsertOutcome(StrEnum):

@@ -52,6 +52,7 @@ async def insert_orders(database: Database, orders: Sequence[NewOrder]) -> list[
             [order.email for order in ordered],
             [order.name for order in ordered],
             [order.deadline for order in ordered],
+            [",".join(order.verified) for order in ordered],
         )
         written = {row["id"] for row in rows}
         wanted = [

@@ -34,7 +34,7 @@ from .pricing import price_of
 from .rules import OrderState
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from fairdrop.catalog import Sale
     from fairdrop.drivers.database import Database
@@ -100,7 +100,7 @@ class Checkout:
         order = await self._look.submit(order_id) if is_uuid(order_id) else None
         return order if order is not None and order.buyer == buyer else None
 
-    async def start(
+    async def start(  # noqa: PLR0913 - who, what, and what is known of them
         self,
         sale: Sale,
         hold: str,
@@ -108,20 +108,25 @@ class Checkout:
         *,
         email: str | None = None,
         name: str | None = None,
+        verified: Sequence[str] = (),
     ) -> Order | StartRefusal:
         """Turn a hold into an order (O1). Repeating it gives the same order.
+
+        ``verified`` are marks of what checkout has verified of the buyer (H6).
 
         From the moment the row is committed it decides about the units, and the store follows.
         """
         if not is_uuid(hold):
             return StartRefusal.NO_RESERVATION
-        started = await self._inventory.start(sale.ref, hold, buyer)
+        started = await self._inventory.start(sale.ref, hold, buyer, verified)
         if started.outcome is not StartOutcome.STARTED:
             known = await self.order(hold, buyer)
             if known is not None and known.lines:
                 return known
             if started.outcome is StartOutcome.EXPIRED:
                 return StartRefusal.RESERVATION_EXPIRED
+            if started.outcome is StartOutcome.PERSON_LIMIT:
+                return StartRefusal.PERSON_LIMIT
             return StartRefusal.NO_RESERVATION
         new = _new_order(sale, hold, buyer, started, email, name)
         inserted = await self._insert.submit(new)
@@ -251,4 +256,5 @@ def _new_order(  # noqa: PLR0913 - what an order is made of
         lines=lines,
         email=email,
         name=name,
+        verified=started.verified,
     )

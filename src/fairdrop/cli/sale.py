@@ -93,6 +93,9 @@ def create(
     fee: Annotated[float | None, typer.Option(help="Booking fee in percent [default: 10]")] = None,
     order_limit: Annotated[int | None, typer.Option(help="Units of an order [default: 4]")] = None,
     buyer_limit: Annotated[int | None, typer.Option(help="Units of a buyer [default: 4]")] = None,
+    buffer: Annotated[
+        int | None, typer.Option(help="Percent of the units that stay unsold [default: 0]")
+    ] = None,
     lobby: Annotated[
         str | None,
         typer.Option(help="How long before, like 15m (s, m, h, d); 0: none [default: 15m]"),
@@ -125,6 +128,7 @@ def create(
             "cap": cap,
             "order_limit": order_limit,
             "buyer_limit": buyer_limit,
+            "buffer_percent": buffer,
             "lobby_ms": _lobby_ms(lobby) if lobby is not None else None,
             "beacon": beacon,
         }

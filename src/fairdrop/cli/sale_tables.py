@@ -69,10 +69,11 @@ def print_sale(console: Console, sale: Json, figures: Json | None) -> None:
 
 def print_stock(console: Console, stock: Json) -> None:
     """What a change of stock led to."""
+    kept = f", {stock['buffer']:,} kept back" if stock.get("buffer") else ""
     console.print(
         Text(
             f"{stock['name']}: {stock['quantity']:,} units, {stock['free']:,} free,"
-            f" {stock['held']:,} held, {stock['sold']:,} sold."
+            f" {stock['held']:,} held, {stock['sold']:,} sold{kept}."
         )
     )
 

@@ -1,6 +1,9 @@
 """The inventory: concrete units, held for a buyer until a deadline, never sold twice (SPEC H)."""
 
 from .model import (
+    Change,
+    ChangeOutcome,
+    ChangeRequest,
     CommitOutcome,
     Expired,
     ExtendOutcome,
@@ -20,8 +23,12 @@ from .model import (
     VariantLoad,
 )
 from .service import Inventory, fingerprint
+from .verified import Unverifiable, VerifiedMarks
 
 __all__ = [
+    "Change",
+    "ChangeOutcome",
+    "ChangeRequest",
     "CommitOutcome",
     "Expired",
     "ExtendOutcome",
@@ -38,7 +45,9 @@ __all__ = [
     "ReserveRequest",
     "Start",
     "StartOutcome",
+    "Unverifiable",
     "VariantFigures",
     "VariantLoad",
+    "VerifiedMarks",
     "fingerprint",
 ]

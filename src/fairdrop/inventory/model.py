@@ -19,6 +19,7 @@ class ReserveOutcome(StrEnum):
     SOLD_OUT = "SOLD_OUT"
     BUYER_LIMIT = "BUYER_LIMIT"
     ORDER_LIMIT = "ORDER_LIMIT"
+    PERSON_LIMIT = "PERSON_LIMIT"
     UNKNOWN_VARIANT = "UNKNOWN_VARIANT"
     NOT_ADMITTED = "NOT_ADMITTED"
     OTHER_ADMISSION = "OTHER_ADMISSION"
@@ -44,10 +45,62 @@ class Reserved(msgspec.Struct, array_like=True, frozen=True):
 
 
 class ReserveRequest(msgspec.Struct, array_like=True, frozen=True):
-    """One item of ``reserve``: ``lines`` alternates variants and quantities."""
+    """One item of ``reserve``: ``lines`` alternates variants and quantities.
+
+    ``verified`` are marks of a phone or payment method (:class:`VerifiedMarks`).
+    """
 
     buyer: str
     admission: str | None
+    hold: str
+    key: str
+    fingerprint: str
+    lines: list[str | int]
+    verified: list[str] = []
+
+
+class ChangeOutcome(StrEnum):
+    """Every answer to a change of quantities; those after RELEASED changed nothing."""
+
+    CHANGED = "CHANGED"
+    RELEASED = "RELEASED"
+    NOTHING_HELD = "NOTHING_HELD"
+    EXPIRED = "EXPIRED"
+    ORDER_STARTED = "ORDER_STARTED"
+    SOLD_OUT = "SOLD_OUT"
+    BUYER_LIMIT = "BUYER_LIMIT"
+    ORDER_LIMIT = "ORDER_LIMIT"
+    UNKNOWN_VARIANT = "UNKNOWN_VARIANT"
+    NOT_ADMITTED = "NOT_ADMITTED"
+    SALE_CLOSED = "SALE_CLOSED"
+    KEY_REUSED = "KEY_REUSED"
+
+
+class Change(msgspec.Struct, array_like=True, frozen=True):
+    """The answer to one change: the hold's lines now, and how many units are free again."""
+
+    outcome: ChangeOutcome
+    deadline_ms: int = 0
+    lines: Lines = []
+    units: int = 0
+    detail: str = ""
+
+
+class Changed(msgspec.Struct, array_like=True, frozen=True):
+    """The reply of ``change``."""
+
+    status: str
+    outcomes: list[Change] = []
+
+
+class ChangeRequest(msgspec.Struct, array_like=True, frozen=True):
+    """One item of ``change``: ``lines`` alternates variants and quantities.
+
+    A quantity of 0 or more is what the hold shall have; one below 0 gives so many units back.
+    Without a ``key`` (``""``) no answer is kept.
+    """
+
+    buyer: str
     hold: str
     key: str
     fingerprint: str
@@ -60,6 +113,7 @@ class StartOutcome(StrEnum):
     STARTED = "STARTED"
     NO_HOLD = "NO_HOLD"
     EXPIRED = "EXPIRED"
+    PERSON_LIMIT = "PERSON_LIMIT"
 
 
 class Start(msgspec.Struct, array_like=True, frozen=True):
@@ -69,6 +123,7 @@ class Start(msgspec.Struct, array_like=True, frozen=True):
     deadline_ms: int = 0
     admission: str | bool = False
     lines: Lines = []
+    verified: list[str] = []
 
 
 class Started(msgspec.Struct, array_like=True, frozen=True):
@@ -154,12 +209,16 @@ class Reduced(msgspec.Struct, array_like=True, frozen=True):
 
 
 class VariantFigures(msgspec.Struct, array_like=True, frozen=True):
-    """Live stock of one variant: ``free + held + sold = quantity``, always."""
+    """Live stock of one variant: ``free + buffer + held + sold = quantity``, always.
+
+    ``free`` can be sold; ``buffer`` is free too, and stays unsold (H9).
+    """
 
     quantity: int
     free: int
     held: int
     sold: int
+    buffer: int = 0
 
 
 class Pace(msgspec.Struct, array_like=True, frozen=True):
@@ -223,3 +282,4 @@ class HoldLoad(msgspec.Struct, array_like=True, frozen=True):
     admission: str | bool
     deadline_ms: int
     lines: Lines
+    verified: list[str] = []

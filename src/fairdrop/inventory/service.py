@@ -1,4 +1,4 @@
-"""The inventory's use cases: reserve, start, release, commit, expire, extend, load, reduce, figures."""
+"""The inventory's use cases: reserve, change, start, release, commit, expire, and the stock itself."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 from fairdrop.drivers.sale_scripts import CoalescedScript, SaleScript
 
 from .model import (
+    Change,
+    Changed,
+    ChangeRequest,
     CommitOutcome,
     Committed,
     Expired,
@@ -53,7 +56,10 @@ class Inventory:
         self._reserve: CoalescedScript[ReserveRequest, Reservation] = CoalescedScript(
             SaleScript(store, _PACKAGE, "reserve", Reserved), lambda reply: reply.outcomes
         )
-        self._start: CoalescedScript[tuple[str, str], Start] = CoalescedScript(
+        self._change: CoalescedScript[ChangeRequest, Change] = CoalescedScript(
+            SaleScript(store, _PACKAGE, "change", Changed), lambda reply: reply.outcomes
+        )
+        self._start: CoalescedScript[tuple[str, str, Sequence[str]], Start] = CoalescedScript(
             SaleScript(store, _PACKAGE, "start", Started), lambda reply: reply.outcomes
         )
         self._release: CoalescedScript[tuple[str, str | None, list[str | int]], Release] = (
@@ -84,9 +90,18 @@ class Inventory:
         lines: list[str | int] = [part for line in quantities.items() for part in line]
         return self._reserve.submit(sale, ReserveRequest(buyer, None, order, "", "", lines))
 
-    def start(self, sale: SaleRef, hold: str, buyer: str) -> asyncio.Future[Start]:
-        """Hand the hold over to its order: from here the order's row decides (H7)."""
-        return self._start.submit(sale, (hold, buyer))
+    def change(self, sale: SaleRef, request: ChangeRequest) -> asyncio.Future[Change]:
+        """Have other quantities in a reservation, all or nothing, until the same deadline (H4, H5)."""
+        return self._change.submit(sale, request)
+
+    def start(
+        self, sale: SaleRef, hold: str, buyer: str, verified: Sequence[str] = ()
+    ) -> asyncio.Future[Start]:
+        """Hand the hold over to its order: from here the order's row decides (H7).
+
+        ``verified`` are marks that checkout adds to those of the reservation (H6).
+        """
+        return self._start.submit(sale, (hold, buyer, verified))
 
     def release(self, sale: SaleRef, hold: str, buyer: str) -> asyncio.Future[Release]:
         """Give a buyer's hold back, as long as no checkout has begun (H5)."""

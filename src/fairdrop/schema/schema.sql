@@ -67,7 +67,9 @@ CREATE TABLE sales (
     beacon_failure   text NOT NULL DEFAULT 'without'
         CHECK (beacon_failure IN ('without', 'wait')),
     -- The hash of the draw's seed, public from the moment the sale is made.
-    commitment       text CHECK (commitment ~ '^[0-9a-f]{64}$')
+    commitment       text CHECK (commitment ~ '^[0-9a-f]{64}$'),
+    -- Safety buffer: so many percent of each variant's units, rounded up, stay unsold (H9).
+    buffer_percent   integer NOT NULL DEFAULT 0 CHECK (buffer_percent BETWEEN 0 AND 99)
 );
 
 -- The draw of a sale's lobby (W4), made with the sale, so that its commitment is older than its crowd.
@@ -161,7 +163,10 @@ CREATE TABLE orders (
     -- Stays true on the way to CONFIRMED. No index looks at the state itself: paying and settling an
     -- order then touch no index at all (heap-only updates), which is half of their cost.
     uses_admission boolean NOT NULL
-        GENERATED ALWAYS AS (state IN ('RESERVED', 'PAYMENT_PENDING', 'CONFIRMED')) STORED
+        GENERATED ALWAYS AS (state IN ('RESERVED', 'PAYMENT_PENDING', 'CONFIRMED')) STORED,
+    -- Keyed hashes of the buyer's verified phone and payment method, never these themselves: a store that
+    -- is rebuilt knows again who has an active reservation (H6, H8).
+    verified       text[] NOT NULL DEFAULT '{}'
 ) WITH (fillfactor = 60);
 -- One admission, one order (W13): a failed, expired or cancelled one lets the buyer try again.
 CREATE UNIQUE INDEX orders_one_per_admission ON orders (sale_id, admission) WHERE uses_admission;

@@ -117,7 +117,8 @@ def _public(sale: Sale, figures: Figures) -> PublicDocument:
                 product=variant.product,
                 name=variant.name,
                 price_minor=variant.price_minor,
-                total=stock.quantity,
+                # The safety buffer is nobody's to buy, so it is not told as stock (H9).
+                total=stock.quantity - stock.buffer,
                 held=stock.held,
                 sold=stock.sold,
                 free=stock.free,

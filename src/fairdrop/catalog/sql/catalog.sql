@@ -4,9 +4,9 @@ INSERT INTO sales (id, slug, name, description, timezone, opens_at, closes_at, c
     rate_per_s, cap, claim_ttl_ms, lease_ttl_ms, hold_ttl_ms, payment_ttl_ms, order_limit,
     buyer_limit, fee_bps, accept_late, payment_attempts, gateway, capture, burst_ms,
     line_cap_factor, adaptive, rate_min_per_s, rate_max_per_s, latency_target_ms, restore_grace_ms,
-    lobby_ms, window_ms, beacon, beacon_failure, commitment)
+    lobby_ms, window_ms, beacon, beacon_failure, commitment, buffer_percent)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20,
-    $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33);
+    $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34);
 
 -- name: insert_draw
 -- The secret seed that the sale is committed to.
@@ -87,7 +87,7 @@ JOIN variants v ON v.id = u.variant_id WHERE v.sale_id = $1 ORDER BY u.variant_i
 
 -- name: live_orders_of
 -- The orders whose holds the store has to have, with their deadlines.
-SELECT id, buyer, admission, deadline FROM orders
+SELECT id, buyer, admission, deadline, verified FROM orders
 WHERE sale_id = $1 AND state IN ('RESERVED', 'PAYMENT_PENDING');
 
 -- name: bought_of
@@ -116,5 +116,6 @@ UPDATE sales SET
     restore_grace_ms = COALESCE($22, restore_grace_ms),
     lobby_ms = COALESCE($23, lobby_ms), window_ms = COALESCE($24, window_ms),
     beacon = COALESCE($25, beacon), beacon_failure = COALESCE($26, beacon_failure),
+    buffer_percent = COALESCE($27, buffer_percent),
     version = version + 1, updated_at = now()
 WHERE id = $1 RETURNING version;

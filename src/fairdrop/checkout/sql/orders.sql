@@ -2,12 +2,12 @@
 -- The order rows of a batch, in id order. An id that exists, or an admission that has an order
 -- already (W13), is left out of what is returned.
 INSERT INTO orders (id, sale_id, buyer, admission, state, currency, subtotal_minor, fee_minor,
-    total_minor, email, name, deadline)
+    total_minor, email, name, deadline, verified)
 SELECT id, sale_id, buyer, admission, 'RESERVED', currency, subtotal, fee, subtotal + fee, email,
-    name, deadline
+    name, deadline, string_to_array(verified, ',')
 FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::bigint[],
-    $8::text[], $9::text[], $10::timestamptz[])
-    AS o (id, sale_id, buyer, admission, currency, subtotal, fee, email, name, deadline)
+    $8::text[], $9::text[], $10::timestamptz[], $11::text[])
+    AS o (id, sale_id, buyer, admission, currency, subtotal, fee, email, name, deadline, verified)
 ON CONFLICT DO NOTHING
 RETURNING id;
 

@@ -1,6 +1,6 @@
 -- commit: the order is confirmed; what its hold held is sold (O3).
 --
--- KEYS: cfg stk holds due admhold
+-- KEYS: cfg stk holds due admhold verified
 -- ARGV: now_ms (unused), msgpack [hold id, ...]
 -- REPLY: msgpack [status, outcomes]
 -- Status:
@@ -11,6 +11,7 @@
 --   NOTHING_HELD   there is no such hold (any more); nothing changed
 -- Cost: O(lines) and O(log holds) a hold.
 -- Invariant: free + held + sold = quantity.
+-- Repeat: COMMITTED becomes NOTHING_HELD; nothing changes.
 if redis.call('EXISTS', KEYS[1]) == 0 then return cmsgpack.pack({ 'NO_SALE' }) end
 
 -- Reads all, then writes each structure once: a command costs more than what it carries.
@@ -26,6 +27,9 @@ local function commit(ids, outcomes)
       end
       ended[#ended + 1] = hold_id
       buyers[#buyers + 1] = hold[1]
+      for _, mark in ipairs(hold[6] or {}) do
+        if redis.call('HGET', KEYS[6], mark) == hold_id then redis.call('HDEL', KEYS[6], mark) end
+      end
       outcomes[#outcomes + 1] = 'COMMITTED'
     else
       outcomes[#outcomes + 1] = 'NOTHING_HELD'

@@ -1,6 +1,6 @@
 -- expire: release holds whose deadline has passed; name those whose order must decide (H4, H7).
 --
--- KEYS: cfg stk ret holds due buyer admhold
+-- KEYS: cfg stk ret holds due buyer admhold verified
 -- ARGV: now_ms (0 = the store's clock), msgpack [limit, look_again_ms, units]
 --   looks at holds until the limit, or until so many units are free again, whichever comes first
 -- REPLY: msgpack [status, released holds, released units, undecided, more]
@@ -12,6 +12,8 @@
 -- Cost: O(limit x log holds + units), a few commands for the whole run: however many deadlines pass
 -- at one moment, and however much each hold holds, the store stops for about 1 ms (case 37).
 -- Invariant: a hold that has an order is never released here. free + held + sold = quantity.
+-- Repeat: goes on where it stopped; who is told of an undecided hold and dies is followed by another
+-- after look_again_ms.
 local now = tonumber(ARGV[1])
 if now == 0 then
   local time = redis.call('TIME')
@@ -48,6 +50,9 @@ for i, hold_id in ipairs(over) do
       owned[hold[1]] = (owned[hold[1]] or 0) + count
       buyers[#buyers + 1] = hold[1]
       theirs[#theirs + 1] = hold_id
+      for _, mark in ipairs(hold[6] or {}) do
+        if redis.call('HGET', KEYS[8], mark) == hold_id then redis.call('HDEL', KEYS[8], mark) end
+      end
       released = released + 1
       units = units + count
     end

@@ -11,6 +11,7 @@
 --   NO_HOLD    there is no such hold in the checkout phase; nothing changed
 -- Cost: O(units + log holds) an item.
 -- Invariant: a deadline never moves to an earlier time.
+-- Repeat: the same answer.
 if redis.call('EXISTS', KEYS[1]) == 0 then return cmsgpack.pack({ 'NO_SALE' }) end
 local outcomes = {}
 for i, item in ipairs(cmsgpack.unpack(ARGV[2])) do

@@ -3,7 +3,8 @@
 -- KEYS: cfg ctr line called active missed stk ret holds
 -- ARGV: now_ms (0 = the store's clock), msgpack [variant, ...]
 -- REPLY: msgpack [status, now_ms, mode, served, tail, waiting, called, active, missed, joined, left,
---   done, rate_milli, measured_milli, holds, version, [[quantity, free, held, sold], ...], admitted, lobby,
+--   done, rate_milli, measured_milli, holds, version, [[quantity, free, held, sold, buffer], ...], admitted,
+--   lobby,
 --   [pace_milli, outflow_milli, outlook, line_cap, restoring_until, restored, restored_inside,
 --   steps up, steps down, steps kept, reason of the last step, tail when the line was lost]]
 --   outflow_milli is -1 before it was measured, line_cap is -1 without one
@@ -16,7 +17,7 @@ if now == 0 then
   local time = redis.call('TIME')
   now = time[1] * 1000 + math.floor(time[2] / 1000)
 end
-local cfg = redis.call('HMGET', KEYS[1], 'mode', 'rate_milli', 'version')
+local cfg = redis.call('HMGET', KEYS[1], 'mode', 'rate_milli', 'version', 'buffer_percent')
 if not cfg[1] then return cmsgpack.pack({ 'NO_SALE' }) end
 local c = redis.call('HMGET', KEYS[2], 'served', 'seq', 'joined', 'left', 'done', 'measured_milli',
   'admitted', 'lobby', 'pace_milli', 'outflow_milli', 'outlook', 'line_cap', 'restoring_until', 'restored',
@@ -28,7 +29,9 @@ for i, variant in ipairs(cmsgpack.unpack(ARGV[2])) do
     variant .. ':h', variant .. ':s')
   local free = tonumber(f[2] or '0') - tonumber(f[3] or '1') + 1
     + redis.call('LLEN', KEYS[8] .. ':' .. variant)
-  stock[i] = { tonumber(f[1] or '0'), free, tonumber(f[4] or '0'), tonumber(f[5] or '0') }
+  local quantity = tonumber(f[1] or '0')
+  local buffer = math.min(free, math.ceil(quantity * tonumber(cfg[4] or '0') / 100))
+  stock[i] = { quantity, free - buffer, tonumber(f[4] or '0'), tonumber(f[5] or '0'), buffer }
 end
 return cmsgpack.pack({ 'OK', now, cfg[1], tonumber(c[1] or '0'), tonumber(c[2] or '0'),
   redis.call('ZCARD', KEYS[3]), redis.call('ZCARD', KEYS[4]), redis.call('ZCARD', KEYS[5]),

@@ -1,9 +1,10 @@
 -- load: bring a sale's configuration and stock into the store, or bring them up to date (H8, H9, W17).
 --
--- KEYS: cfg stk ret holds due buyer ctr
+-- KEYS: cfg stk ret holds due buyer ctr verified
 -- ARGV: now_ms (0 = the store's clock), msgpack
 --   [version, {field: value, ...}, [[variant, quantity, last serial, next serial, sold, [returned serial, ...]], ...],
---    [[hold id, buyer, admission or false, deadline_ms, [[variant, [serial, ...]], ...]], ...], {buyer: units bought},
+--    [[hold id, buyer, admission or false, deadline_ms, [[variant, [serial, ...]], ...],
+--      [mark, ...]], ...], {buyer: units bought},
 --    [position that the line goes on behind, position served last, grace_ms]]
 --   next serial, sold and returned count only when the variant is not in the store yet, holds and
 --   bought only when the sale is not, and the line's position and grace likewise: for so long nobody
@@ -17,6 +18,7 @@
 -- Invariant: free + held + sold = quantity. A repeated or late call changes nothing; the store's own
 -- mode is kept unless the version is newer, and never goes back on its way to the opening (scheduled,
 -- lobby, drawing): there the clock may be ahead of what the database has heard. Last serials only grow.
+-- Repeat: LOADED and UPDATED become CURRENT; nothing changes.
 local args = cmsgpack.unpack(ARGV[2])
 local version, fields, variants = args[1], args[2], args[3]
 local function add(v)
@@ -31,7 +33,12 @@ if not have then
   for _, v in ipairs(variants) do add(v) end
   for buyer, units in pairs(args[5]) do redis.call('HINCRBY', KEYS[6], buyer, units) end
   for _, h in ipairs(args[4]) do
-    redis.call('HSET', KEYS[4], h[1], cmsgpack.pack({ h[2], h[3], h[4], 1, h[5] }))
+    local hold, marks = { h[2], h[3], h[4], 1, h[5] }, h[6] or {}
+    if #marks > 0 then
+      hold[6] = marks
+      for _, mark in ipairs(marks) do redis.call('HSET', KEYS[8], mark, h[1]) end
+    end
+    redis.call('HSET', KEYS[4], h[1], cmsgpack.pack(hold))
     redis.call('ZADD', KEYS[5], h[4], h[1])
     local units = 0
     for _, line in ipairs(h[5]) do

@@ -1,6 +1,6 @@
 -- release: give back what a hold holds; idempotent, by what is held, never below zero (H5).
 --
--- KEYS: cfg stk ret holds due buyer admhold
+-- KEYS: cfg stk ret holds due buyer admhold verified
 -- ARGV: now_ms (unused), msgpack [[hold id, buyer or nil, lost], ...]
 --   with a buyer, only a hold of that buyer that has no order yet; without one, any hold: its
 --   order's row has said that the units are free. lost lists [variant, serial, ...] that turned out
@@ -15,6 +15,7 @@
 --   ORDER_STARTED   checkout has begun: cancel the order instead
 -- Cost: O(units) and O(log holds) an item.
 -- Invariant: free + held + sold = quantity.
+-- Repeat: RELEASED becomes NOTHING_HELD; nothing changes.
 if redis.call('EXISTS', KEYS[1]) == 0 then return cmsgpack.pack({ 'NO_SALE' }) end
 local outcomes = {}
 for i, item in ipairs(cmsgpack.unpack(ARGV[2])) do
@@ -47,6 +48,9 @@ for i, item in ipairs(cmsgpack.unpack(ARGV[2])) do
     end
     if redis.call('HGET', KEYS[7], hold[1]) == hold_id then
       redis.call('HDEL', KEYS[7], hold[1])
+    end
+    for _, mark in ipairs(hold[6] or {}) do
+      if redis.call('HGET', KEYS[8], mark) == hold_id then redis.call('HDEL', KEYS[8], mark) end
     end
     outcomes[i] = { 'RELEASED', free }
   end

@@ -1,8 +1,9 @@
 -- reserve: check and take, all or nothing (H1, H2, H3, H6, W13).
 --
--- KEYS: cfg stk ret holds due buyer active adm admhold idem
+-- KEYS: cfg stk ret holds due buyer active adm admhold idem verified
 -- ARGV: now_ms (0 = the store's clock), msgpack [item, ...]
---   an item is [buyer, admission or nil, hold id, idempotency key, fingerprint, [variant, quantity, ...]]
+--   an item is [buyer, admission or nil, hold id, idempotency key, fingerprint, [variant, quantity, ...],
+--     [mark, ...]]; a mark is the keyed hash of a verified phone or payment method
 --   without an admission it is the shop itself that takes, for a buyer whose late payment is in
 --   (O7): no admission, no limit and no idempotency key is asked, the hold id makes it idempotent,
 --   and the hold is in the checkout phase from the start; asking again renews its deadline
@@ -18,6 +19,7 @@
 --   SOLD_OUT            a variant has fewer free units than asked: detail names it; nothing was taken
 --   BUYER_LIMIT         held and bought units of the buyer would exceed the limit of the sale
 --   ORDER_LIMIT         more units than one order may have, or less than one in a line
+--   PERSON_LIMIT        a phone or payment method given has an active reservation in this sale already
 --   UNKNOWN_VARIANT     detail names it
 --   NOT_ADMITTED        the buyer is not inside, the lease is over, or its order is confirmed
 --   OTHER_ADMISSION     the buyer is inside with another admission than the one shown
@@ -27,6 +29,8 @@
 -- once and written for the whole batch at once, since a command costs a script more than its work.
 -- Invariant: free + held + sold = quantity, for every variant, before and after. The sum over the
 -- lines of one variant counts. A serial is in exactly one place: never issued, returned, held, sold.
+-- The safety buffer of a variant, a share of its quantity, is never taken (H9).
+-- Repeat: RESERVED becomes REPLAYED, with the same hold; every other answer stays the same.
 -- Answers by idempotency key are kept in hashes of one period each, which end as a whole; the
 -- present and the last one are looked at, so an answer is kept for one period at least, two at most.
 local now = tonumber(ARGV[1])
@@ -35,13 +39,13 @@ if now == 0 then
   now = time[1] * 1000 + math.floor(time[2] / 1000)
 end
 local cfg = redis.call('HMGET', KEYS[1], 'mode', 'closes_ms', 'hold_ttl_ms', 'order_limit',
-  'buyer_limit', 'idem_ttl_s')
+  'buyer_limit', 'idem_ttl_s', 'buffer_percent')
 if not cfg[1] then return cmsgpack.pack({ 'NO_SALE' }) end
 local mode, closes = cfg[1], tonumber(cfg[2] or '0')
 local selling = mode == 'open' or mode == 'paused' or mode == 'draining'
 if closes > 0 and now >= closes then selling = false end
 local hold_ttl, order_limit, buyer_limit = tonumber(cfg[3]), tonumber(cfg[4]), tonumber(cfg[5])
-local idem_ttl = tonumber(cfg[6] or '900')
+local idem_ttl, buffer = tonumber(cfg[6] or '900'), tonumber(cfg[7] or '0')
 local items = cmsgpack.unpack(ARGV[2])
 local period = math.floor(now / 1000 / idem_ttl)
 local answers_now = KEYS[10] .. ':' .. period
@@ -81,10 +85,12 @@ local stock = {}
 local function stock_of(variant)
   local s = stock[variant]
   if s == nil then
-    local f = redis.call('HMGET', KEYS[2], variant .. ':n', variant .. ':l', variant .. ':h')
+    local f = redis.call('HMGET', KEYS[2], variant .. ':n', variant .. ':l', variant .. ':h',
+      variant .. ':q')
     s = f[1] and {
       next = tonumber(f[1]), last = tonumber(f[2]), held = tonumber(f[3] or '0'),
       returned = redis.call('LLEN', KEYS[3] .. ':' .. variant),
+      kept = math.ceil(tonumber(f[4]) * buffer / 100),
     } or false
     stock[variant] = s
   end
@@ -125,9 +131,30 @@ local function give_back(buyer, hold_id, hold)
   redis.call('ZREM', KEYS[5], hold_id)
   redis.call('HDEL', KEYS[9], buyer)
   held[buyer] = false
+  for _, mark in ipairs(hold[6] or {}) do
+    if redis.call('HGET', KEYS[11], mark) == hold_id then redis.call('HDEL', KEYS[11], mark) end
+  end
 end
 
-local function decide(buyer, admission, hold_id, lines)
+local function hold_of(hold_id)
+  for i = 1, #new_holds, 2 do
+    if new_holds[i] == hold_id then return cmsgpack.unpack(new_holds[i + 1]) end
+  end
+  local hold = redis.call('HGET', KEYS[4], hold_id)
+  return hold and cmsgpack.unpack(hold)
+end
+
+-- Whether a phone or payment method has a reservation that is not over (H6).
+local function reserves_already(marks)
+  for _, mark in ipairs(marks) do
+    local other = redis.call('HGET', KEYS[11], mark)
+    local hold = other and hold_of(other)
+    if hold and (hold[4] == 1 or hold[3] > now) then return true end
+  end
+  return false
+end
+
+local function decide(buyer, admission, hold_id, lines, marks)
   if not selling and admission then return { 'SALE_CLOSED' } end
   local wanted, order, total = {}, {}, 0
   for i = 1, #lines, 2 do
@@ -143,11 +170,12 @@ local function decide(buyer, admission, hold_id, lines)
   if admission then
     if total > order_limit then return { 'ORDER_LIMIT' } end
     if owned[buyer] + total > buyer_limit then return { 'BUYER_LIMIT' } end
+    if reserves_already(marks) then return { 'PERSON_LIMIT' } end
   end
   for _, variant in ipairs(order) do
     local s = stock_of(variant)
     if not s then return { 'UNKNOWN_VARIANT', false, 0, {}, variant } end
-    if s.last - s.next + 1 + s.returned < wanted[variant] then
+    if s.last - s.next + 1 + s.returned - s.kept < wanted[variant] then
       return { 'SOLD_OUT', false, 0, {}, variant }
     end
   end
@@ -156,8 +184,12 @@ local function decide(buyer, admission, hold_id, lines)
     taken[i] = { variant, take(variant, wanted[variant]) }
   end
   local deadline = now + hold_ttl
-  add(new_holds, hold_id,
-    cmsgpack.pack({ buyer, admission, deadline, admission and 0 or 1, taken }))
+  local hold = { buyer, admission, deadline, admission and 0 or 1, taken }
+  if #marks > 0 then
+    hold[6] = marks
+    for _, mark in ipairs(marks) do redis.call('HSET', KEYS[11], mark, hold_id) end
+  end
+  add(new_holds, hold_id, cmsgpack.pack(hold))
   add(new_due, deadline, hold_id)
   owned[buyer] = owned[buyer] + total
   changed_buyers[buyer] = true
@@ -166,14 +198,6 @@ local function decide(buyer, admission, hold_id, lines)
     add(new_holding, buyer, hold_id)
   end
   return { 'RESERVED', hold_id, deadline, taken }
-end
-
-local function hold_of(hold_id)
-  for i = 1, #new_holds, 2 do
-    if new_holds[i] == hold_id then return cmsgpack.unpack(new_holds[i + 1]) end
-  end
-  local hold = redis.call('HGET', KEYS[4], hold_id)
-  return hold and cmsgpack.unpack(hold)
 end
 
 local function late(buyer, hold_id, lines)
@@ -187,10 +211,10 @@ local function late(buyer, hold_id, lines)
     end
     return { 'REPLAYED', hold_id, hold[3], hold[5] }
   end
-  return decide(buyer, false, hold_id, lines)
+  return decide(buyer, false, hold_id, lines, {})
 end
 
-local function ask(buyer, admission, hold_id, key, fingerprint, lines)
+local function ask(buyer, admission, hold_id, key, fingerprint, lines, marks)
   local before = answers[buyer .. ':' .. key]
   if before then
     before = cmsgpack.unpack(before)
@@ -207,7 +231,7 @@ local function ask(buyer, admission, hold_id, key, fingerprint, lines)
     return { 'ALREADY_RESERVED', holding, hold[3], hold[5] }
   end
   if hold and hold[4] == 0 and hold[3] <= now then give_back(buyer, holding, hold) end
-  local outcome = decide(buyer, admission, hold_id, lines)
+  local outcome = decide(buyer, admission, hold_id, lines, marks)
   local answer = cmsgpack.pack({ fingerprint, outcome })
   answers[buyer .. ':' .. key] = answer
   add(new_answers, buyer .. ':' .. key, answer)
@@ -218,7 +242,7 @@ local outcomes = {}
 for i, item in ipairs(items) do
   local buyer, admission = item[1], item[2]
   if admission then
-    outcomes[i] = ask(buyer, admission, item[3], item[4], item[5], item[6])
+    outcomes[i] = ask(buyer, admission, item[3], item[4], item[5], item[6], item[7] or {})
   else
     outcomes[i] = late(buyer, item[3], item[6])
   end

@@ -147,6 +147,15 @@ BeaconFailure = Annotated[
         " or wait, until it does or an operator enters a value."
     ),
 ]
+Buffer = Annotated[
+    int,
+    Field(
+        ge=0,
+        le=99,
+        description="Safety buffer: so many percent of each variant's units stay unsold, rounded up"
+        " (H9).",
+    ),
+]
 Attempts = Annotated[int, Field(ge=1, le=100, description="Declines until an order fails.")]
 
 
@@ -183,6 +192,7 @@ class NewSaleBody(_Body):
     payment_ttl_ms: Duration = 300_000
     order_limit: OrderLimit = 4
     buyer_limit: BuyerLimit = 4
+    buffer_percent: Buffer = 0
     fee_bps: Annotated[int, Field(ge=0, le=10_000, description="Booking fee; 1000 is 10 %.")] = (
         1_000
     )
@@ -242,6 +252,7 @@ class SaleChangeBody(_Body):
     payment_ttl_ms: Duration | None = None
     order_limit: OrderLimit | None = None
     buyer_limit: BuyerLimit | None = None
+    buffer_percent: Buffer | None = None
     accept_late: bool | None = None
     payment_attempts: Attempts | None = None
     burst_ms: Burst | None = None

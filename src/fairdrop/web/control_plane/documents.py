@@ -57,6 +57,7 @@ class SaleDocument(_Document):
     payment_ttl_ms: int
     order_limit: int
     buyer_limit: int
+    buffer_percent: int
     fee_bps: int
     accept_late: bool
     payment_attempts: int
@@ -88,7 +89,7 @@ class SaleList(_Document):
 
 
 class VariantStock(_Document):
-    """Live stock: ``free + held + sold = quantity``."""
+    """Live stock: ``free + buffer + held + sold = quantity``; the safety buffer stays unsold."""
 
     id: str
     name: str
@@ -96,6 +97,7 @@ class VariantStock(_Document):
     free: int
     held: int
     sold: int
+    buffer: int = 0
 
 
 class FiguresDocument(_Document):

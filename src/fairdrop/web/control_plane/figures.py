@@ -89,6 +89,7 @@ class SaleFigures:
                     free=stock.free,
                     held=stock.held,
                     sold=stock.sold,
+                    buffer=stock.buffer,
                 )
                 for variant, stock in zip(sale.variants, figures.variants, strict=True)
             ],

@@ -257,6 +257,7 @@ class _Desk:
             free=stock.free,
             held=stock.held,
             sold=stock.sold,
+            buffer=stock.buffer,
         )
 
     async def _loaded(self, sale: Sale) -> Sale:

@@ -51,6 +51,7 @@ def routes(parts: Parts, live: Live) -> list[Route]:
         route("/v1/webhooks/{gateway}", "POST", public.webhook, limited=False),
         route("/v1/orders/{order}/cancel", "POST", orders.cancel),
         route("/v1/sales/{sale}/reservations/{reservation}", "DELETE", reservations.release),
+        route("/v1/sales/{sale}/reservations/{reservation}", "PATCH", reservations.change),
         route("/v1/sales/{sale}/draw/{file}", "GET", draws.PublishedFiles()),
         route("/v1/sales", "GET", public.sales),
         route("/.well-known/jwks.json", "GET", public.jwks, limited=False),

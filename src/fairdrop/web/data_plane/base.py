@@ -14,6 +14,7 @@ import structlog
 
 from fairdrop.drivers.sale_scripts import SaleNotLoaded
 from fairdrop.errors import DatabaseUnavailable, Overloaded, StoreUnavailable
+from fairdrop.inventory import Unverifiable
 from fairdrop.payments import GatewayRefused, GatewayUnavailable
 from fairdrop.web.tally import SUCCESS, Tallies
 from fairdrop.web.wire import Problem, send_problem, unavailable
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from fairdrop.app import Parts
     from fairdrop.catalog import Sale
     from fairdrop.web.wire import Receive, Scope, Send
+
+    from .documents import Verified
 
     Handler = Callable[..., Awaitable[None]]
 
@@ -194,6 +197,38 @@ def required_visitor(parts: Parts, headers: Mapping[bytes, bytes]) -> str:
             "Say who you are with the visitor token that joining the sale gave you.",
         )
     return visitor
+
+
+SHOP_KEY = b"fairdrop-shop-key"
+"""The header in which a server of the shop shows its API key beside its buyer's own token."""
+
+
+def require_shop_key(parts: Parts, headers: Mapping[bytes, bytes]) -> None:
+    """Raise Problem 401 unless a server of the shop asks, for the buyer that the token names (S2)."""
+    if headers.get(SHOP_KEY, b"") not in parts.server_keys:
+        raise Problem(
+            401,
+            "api_key_required",
+            "Only the shop's server says what it has verified: send its API key as Fairdrop-Shop-Key.",
+        )
+
+
+def verified_marks(
+    parts: Parts, sale: Sale, headers: Mapping[bytes, bytes], verified: Verified | None
+) -> list[str]:
+    """The marks of what the shop's server has verified of the buyer; none without (H6).
+
+    Raises Problem 401 without the shop's key, 422 for what is no phone number.
+    """
+    if verified is None:
+        return []
+    require_shop_key(parts, headers)
+    try:
+        return parts.verified_marks.of(
+            sale.id, phone=verified.phone, payment_method=verified.payment_method
+        )
+    except Unverifiable as error:
+        raise Problem(422, "invalid_request", f"{error}.") from None
 
 
 def visitor_by_cookie(parts: Parts, headers: Mapping[bytes, bytes]) -> str | None:

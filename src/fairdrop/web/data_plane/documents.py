@@ -46,10 +46,44 @@ class WantedLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=Fal
     quantity: Annotated[int, msgspec.Meta(ge=1, le=1000)]
 
 
+class Verified(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
+    """What the shop has verified of the buyer; each has one active reservation in a sale (H6)."""
+
+    phone: Annotated[str, msgspec.Meta(min_length=1, max_length=40)] | None = None
+    payment_method: Annotated[str, msgspec.Meta(min_length=1, max_length=200)] | None = None
+
+
 class ReservationRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The body of a reservation."""
+    """The body of a reservation; ``verified`` counts with the shop's API key only."""
 
     lines: Annotated[list[WantedLine], msgspec.Meta(min_length=1, max_length=20)]
+    verified: Verified | None = None
+
+
+class LineToHave(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
+    """How many units of a variant the reservation shall have; 0: none."""
+
+    variant: Identifier
+    quantity: Annotated[int, msgspec.Meta(ge=0, le=1000)]
+
+
+class ReservationChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Other quantities for a reservation; variants that are not named stay as they are."""
+
+    lines: Annotated[list[LineToHave], msgspec.Meta(min_length=1, max_length=20)]
+
+
+class LineToRelease(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
+    """Units to give back; without a quantity all of the variant."""
+
+    variant: Identifier
+    quantity: Annotated[int, msgspec.Meta(ge=1, le=1000)] | None = None
+
+
+class PartialRelease(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What to give back of a reservation."""
+
+    lines: Annotated[list[LineToRelease], msgspec.Meta(min_length=1, max_length=20)]
 
 
 class ReservedLine(msgspec.Struct, frozen=True):
@@ -74,12 +108,20 @@ class ReservationDocument(msgspec.Struct, frozen=True):
     currency: str
 
 
+class ReleasedDocument(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How many units are free again; 0 when none were held. ``reservation`` is what is left."""
+
+    released: int
+    reservation: ReservationDocument | None = None
+
+
 class OrderRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The body of a checkout's start."""
+    """The body of a checkout's start; ``verified`` counts with the shop's API key only."""
 
     reservation: Identifier
     email: Annotated[str, msgspec.Meta(max_length=254, pattern=r"^[^@\s]+@[^@\s]+$")] | None = None
     name: Text | None = None
+    verified: Verified | None = None
 
 
 class OrderLineDocument(msgspec.Struct, frozen=True):
@@ -124,7 +166,7 @@ class OrderDocument(msgspec.Struct, frozen=True):
 
 
 class VariantDocument(msgspec.Struct, frozen=True):
-    """A variant with its live stock: ``free + held + sold = total``."""
+    """A variant with its live stock: ``free + held + sold = total``, without the safety buffer."""
 
     id: str
     product: str

@@ -12,7 +12,7 @@ from fairdrop.ids import SaleRef
 from fairdrop.money import exponent
 from fairdrop.web.wire import Problem, encode, read_body, send_json
 
-from .base import decode, headers_of, required_visitor, sale_of
+from .base import decode, headers_of, required_visitor, sale_of, verified_marks
 from .documents import OrderDocument, OrderLineDocument, OrderRequest, PaymentDocument
 
 if TYPE_CHECKING:
@@ -30,6 +30,10 @@ _START_PROBLEMS = {
         409,
         "These units turned out to be somebody else's. Nothing was charged; reserve again.",
     ),
+    StartRefusal.PERSON_LIMIT: (
+        409,
+        "This phone or payment method has another reservation in this sale.",
+    ),
 }
 _PAY_PROBLEMS = {
     PayRefusal.NO_ORDER: (404, "There is no such order of yours."),
@@ -45,7 +49,12 @@ async def start(parts: Parts, scope: Scope, receive: Receive, send: Send) -> Non
     sale = await sale_of(parts, scope)
     wanted: OrderRequest = decode(_REQUEST, await read_body(receive, headers))
     answer = await parts.checkout.start(
-        sale, wanted.reservation, visitor, email=wanted.email, name=wanted.name
+        sale,
+        wanted.reservation,
+        visitor,
+        email=wanted.email,
+        name=wanted.name,
+        verified=verified_marks(parts, sale, headers, wanted.verified),
     )
     if isinstance(answer, StartRefusal):
         status, detail = _START_PROBLEMS[answer]

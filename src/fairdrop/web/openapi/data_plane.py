@@ -19,7 +19,6 @@ from .structs import (
     PublicSaleList,
     ReadyDocument,
     ReceivedDocument,
-    ReleasedDocument,
 )
 
 if TYPE_CHECKING:
@@ -45,11 +44,13 @@ _TOO_MANY = (
 _UNLIMITED = ("list_revocations", "report_completion", "receive_webhook")
 """Asked by servers, or the same for everybody."""
 
+_MAY_BE_BARE = ("release",)
+"""Without a body they mean all there is."""
+
 _STRUCTS: tuple[type[msgspec.Struct], ...] = (
     Problem,
     PublicSaleList,
     LeftDocument,
-    ReleasedDocument,
     ReceivedDocument,
     JwkSet,
     DrawParameters,
@@ -62,6 +63,9 @@ _STRUCTS: tuple[type[msgspec.Struct], ...] = (
     documents.RestoreRequest,
     documents.ReservationRequest,
     documents.ReservationDocument,
+    documents.ReservationChange,
+    documents.PartialRelease,
+    documents.ReleasedDocument,
     documents.OrderRequest,
     documents.OrderDocument,
     documents.CompletionRequest,
@@ -108,7 +112,7 @@ def _item(operation: Operation, of: dict[type[msgspec.Struct], dict[str, Any]]) 
         ]
     if operation.body is not None:
         content = {"application/json": {"schema": of[operation.body]}}
-        item["requestBody"] = {"required": True, "content": content}
+        item["requestBody"] = {"required": operation.name not in _MAY_BE_BARE, "content": content}
     return item
 
 

@@ -17,7 +17,6 @@ from .structs import (
     PublicSaleList,
     ReadyDocument,
     ReceivedDocument,
-    ReleasedDocument,
 )
 
 _SALE = ("path", "sale", "The sale's id or slug.", {"type": "string"})
@@ -42,6 +41,13 @@ _KEY = (
     "Names the operation: repeat a request with the same key and it is done once (H3).",
     {"type": "string", "pattern": "^[A-Za-z0-9_-]{1,64}$"},
 )
+_KEY_MAYBE = ("header", "idempotency-key", "Needed where units are counted.", _KEY[3])
+_SHOP_KEY = (
+    "header",
+    "Fairdrop-Shop-Key",
+    "The shop's API key, when its server asks for the buyer: then `verified` counts (H6).",
+    {"type": "string"},
+)
 _ONE_LINE = (
     (
         "query",
@@ -54,6 +60,15 @@ _ONE_LINE = (
         "quantity",
         "Units of that line.",
         {"type": "integer", "minimum": 1, "maximum": 1000},
+    ),
+)
+_QUANTITY_TO_HAVE = (
+    _ONE_LINE[0],
+    (
+        "query",
+        "quantity",
+        "Units that it shall have.",
+        {"type": "integer", "minimum": 0, "maximum": 1000},
     ),
 )
 REQUIRED_HEADERS = ("Fairdrop-Admission", "Idempotency-Key")
@@ -265,7 +280,7 @@ OPERATIONS = (
         "All lines or none. The units are held until `deadline_ms` and are nobody else's. A single"
         " line may come in the query instead of a body, which is answered a little sooner.",
         "checkout",
-        (_SALE, _ADMISSION, _KEY, *_ONE_LINE),
+        (_SALE, _ADMISSION, _KEY, _SHOP_KEY, *_ONE_LINE),
         {
             201: ("The units are held.", documents.ReservationDocument),
             400: _BAD_BODY,
@@ -275,7 +290,9 @@ OPERATIONS = (
                 " `admission_other_sale` or `admission_other_buyer`."
             ),
             404: _NO_SALE,
-            409: _refused("`sold_out`, `buyer_limit`, `already_reserved` or `sale_closed`."),
+            409: _refused(
+                "`sold_out`, `buyer_limit`, `person_limit`, `already_reserved` or `sale_closed`."
+            ),
             413: _refused("`body_too_large`."),
             422: _refused(
                 "`order_limit`, `unknown_variant`, `idempotency_key_reused` or `invalid_request`."
@@ -288,17 +305,53 @@ OPERATIONS = (
         "delete",
         "/v1/sales/{sale}/reservations/{reservation}",
         "release",
-        "Give a reservation back",
-        "Repeating it changes nothing.",
+        "Give a reservation back, or some of it",
+        "All of it without a body; a whole variant, or so many units of it, with lines in the body or"
+        " one line in the query. Repeating it changes nothing: what is given back is what is held."
+        " Units of a variant need an Idempotency-Key.",
         "checkout",
-        (_SALE, _RESERVATION),
+        (_SALE, _RESERVATION, _KEY_MAYBE, *_ONE_LINE),
         {
-            200: ("The units are free again.", ReleasedDocument),
+            200: ("The units are free again.", documents.ReleasedDocument),
+            400: _BAD_BODY,
             401: _UNKNOWN,
-            404: _NO_SALE,
+            404: _refused("`no_such_sale` or `no_reservation`."),
             409: _refused("`order_started`: cancel the order instead."),
+            413: _refused("`body_too_large`."),
+            422: _refused("`idempotency_key_reused` or `invalid_request`."),
             503: _BUSY,
         },
+        documents.PartialRelease,
+    ),
+    Operation(
+        "patch",
+        "/v1/sales/{sale}/reservations/{reservation}",
+        "change_reservation",
+        "Have other quantities",
+        "Quantities are what the reservation shall have, up or down, all or nothing; 0 gives a variant"
+        " back. The deadline stays. A refusal leaves the reservation as it was.",
+        "checkout",
+        (_SALE, _RESERVATION, _KEY, *_QUANTITY_TO_HAVE),
+        {
+            200: (
+                "The reservation as it is now; RELEASED when nothing is left in it.",
+                documents.ReservationDocument,
+            ),
+            400: _BAD_BODY,
+            401: _UNKNOWN,
+            403: _refused("`admission_revoked`: more is wanted, and the turn is over."),
+            404: _refused("`no_such_sale` or `no_reservation`."),
+            409: _refused(
+                "`sold_out`, `buyer_limit`, `sale_closed`, `order_started` or"
+                " `reservation_expired`."
+            ),
+            413: _refused("`body_too_large`."),
+            422: _refused(
+                "`order_limit`, `unknown_variant`, `idempotency_key_reused` or `invalid_request`."
+            ),
+            503: _BUSY,
+        },
+        documents.ReservationChange,
     ),
     Operation(
         "post",
@@ -308,13 +361,15 @@ OPERATIONS = (
         "Turns a reservation into an order, which has the reservation's id. Repeating it gives the"
         " same order.",
         "checkout",
-        (_SALE,),
+        (_SALE, _SHOP_KEY),
         {
             201: _AN_ORDER,
             400: _BAD_BODY,
             401: _UNKNOWN,
             404: _refused("`no_such_sale` or `no_reservation`."),
-            409: _refused("`reservation_expired`, `already_ordered` or `units_lost`."),
+            409: _refused(
+                "`reservation_expired`, `already_ordered`, `person_limit` or `units_lost`."
+            ),
             413: _refused("`body_too_large`."),
             422: _refused("`invalid_request`."),
             503: _BUSY,

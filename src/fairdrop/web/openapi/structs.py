@@ -43,12 +43,6 @@ class LeftDocument(msgspec.Struct):
     left: bool
 
 
-class ReleasedDocument(msgspec.Struct):
-    """How many units are free again; 0 when none were held."""
-
-    released: int
-
-
 class ReceivedDocument(msgspec.Struct):
     """The webhook is stored, and will be settled."""
 
