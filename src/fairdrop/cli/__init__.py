@@ -98,6 +98,47 @@ def demo(
 
 
 @app.command()
+def rehearse(
+    faults: Annotated[
+        bool,
+        typer.Option("--faults", help="Kill processes and die at fault points while people buy."),
+    ] = False,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="Draws everything; the same again [default: new]")
+    ] = None,
+    minutes: Annotated[
+        float, typer.Option(min=0, help="Hold sales for so long; 0 holds one.")
+    ] = 1.0,
+    report: Annotated[
+        Path | None, typer.Option(help="Write the report here, as JSON.", dir_okay=False)
+    ] = None,
+    keep: Annotated[bool, typer.Option("--keep", help="Keep the data directory.")] = False,
+) -> None:
+    """Hold sale after sale on real parts, and check every promise after each.
+
+    With --faults, a schedule drawn from the seed kills processes, has them die between two dangerous
+    steps, and has the gateway decline, delay, repeat, reorder and drop what it tells. The exit status
+    is 1 if anything broke, with what it was.
+    """
+    if report is not None and not report.absolute().parent.is_dir():
+        raise typer.BadParameter(f"{report.parent} is no directory", param_hint="--report")
+    from fairdrop.logs import configure_logs
+
+    from .demo import draw_seed
+    from .rehearse import Options, run_rehearsal
+
+    configure_logs("error")
+    options = Options(
+        faults=faults,
+        seed=draw_seed() if seed is None else seed,
+        minutes=minutes,
+        report=report,
+        keep=keep,
+    )
+    raise typer.Exit(_run(run_rehearsal(options)))
+
+
+@app.command()
 def up(
     data_dir: Annotated[
         Path | None, typer.Option(help="Where everything is kept [default: .fairdrop]")

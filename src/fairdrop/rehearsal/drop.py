@@ -53,6 +53,8 @@ class Drop:
     """None: the defaults of the control plane, which are for people."""
     lobby_ms: int = 0
     """How long before the opening the lobby opens; 0 is no lobby."""
+    accept_late: bool = True
+    """Whether money that comes late buys new units, while there are any (O7)."""
 
     @property
     def cap(self) -> int:
@@ -88,6 +90,7 @@ class Drop:
             # Everybody gets in line: what is rehearsed is the crowd.
             "line_cap_factor": 0,
             **({} if self.deadlines is None else self.deadlines.body(self.cap)),
+            "accept_late": self.accept_late,
             "order_limit": ORDER_LIMIT,
             "buyer_limit": ORDER_LIMIT,
             "lobby_ms": self.lobby_ms,
