@@ -137,6 +137,9 @@ class Settings(BaseSettings):
     )
 
     tick_interval_ms: Milliseconds = Field(100, description="How often people are called")
+    adapt_interval_ms: Milliseconds = Field(
+        5_000, description="How often an adaptive pace takes a step"
+    )
     sweep_interval_ms: Milliseconds = Field(1_000, description="How often deadlines are enforced")
     settle_interval_ms: Milliseconds = Field(
         30, description="How often the inbox is looked at while it is empty"

@@ -27,6 +27,8 @@ _log = structlog.get_logger(__name__)
 
 PAUSE_AFTER_ERROR_S = 0.5
 SALES_INTERVAL_S = 0.5
+ADAPT_LOOKS = 10
+"""How often in an interval a worker asks whether a step of the adaptive pace is due."""
 DRAW_INTERVAL_S = 0.02
 """A look at a set in this process: people wait for their number."""
 UNFINISHED_INTERVAL_MS = 2_000
@@ -51,6 +53,7 @@ class Worker:
         loops: list[tuple[str, Callable[[], Awaitable[float]]]] = [
             ("sales", self._keep_loaded),
             ("tick", lambda: self._tick(settings.tick_interval_ms / 1_000)),
+            ("adapt", lambda: self._adapt(settings.adapt_interval_ms)),
             ("draw", lambda: self._draw(group)),
             ("settle", lambda: self._settle(settings.settle_interval_ms / 1_000)),
             ("sweep orders", lambda: self._sweep_orders(settings.sweep_interval_ms / 1_000)),
@@ -144,6 +147,23 @@ class Worker:
         finally:
             self._to_draw.discard(sale.id)
             self._drawing.discard(sale.id)
+
+    async def _adapt(self, interval_ms: int) -> float:
+        async def adapt(sale: Sale) -> None:
+            step = await self._parts.waiting_room.adapt(
+                sale.ref,
+                interval_ms,
+                lowest_milli=round(sale.rate_min_per_s * 1_000),
+                highest_milli=round(sale.rate_max_per_s * 1_000),
+                cap=sale.cap,
+            )
+            if step is not None:
+                _log.info(
+                    "pace_adapted", sale=sale.id, rate_milli=step.rate_milli, reason=step.reason
+                )
+
+        await _each([sale for sale in self._sales.values() if sale.adaptive], adapt)
+        return interval_ms / ADAPT_LOOKS / 1_000
 
     async def _settle(self, interval_s: float) -> float:
         await self._parts.settlement.drain()

@@ -201,6 +201,27 @@ class Catalog:
         async with self._database.connection() as connection:
             await connection.execute(SQL["note_mode"], UUID(sale.id), mode, sale.version)
 
+    async def note_action(
+        self, sale_id: str, action: str, detail: dict[str, Any], actor: str
+    ) -> None:
+        """Put into the audit what an operator did to the store alone (W17)."""
+        async with self._database.connection() as connection:
+            await _audit(connection, actor, action, sale_id, detail)
+
+    async def reset(self, sale_id: str, actor: str) -> bool:
+        """Start the line anew: no place, token or receipt from before counts (case 3).
+
+        Orders, units sold and what is set up stay. False while the sale calls people, and for one
+        that was never in the store.
+        """
+        async with self._database.transaction() as connection:
+            epoch = await connection.fetchval(SQL["reset_sale"], UUID(sale_id))
+            if epoch is None:
+                return False
+            await _audit(connection, actor, "reset", sale_id, {})
+        self.forget(sale_id)
+        return True
+
     def forget(self, sale_id: str) -> None:
         """Read the sale anew next time, under its id and under its slug."""
         self._sales = {

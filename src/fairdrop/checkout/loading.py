@@ -19,12 +19,16 @@ from fairdrop.ids import SaleRef
 from fairdrop.inventory import HoldLoad, Lines, VariantLoad
 
 if TYPE_CHECKING:
+    import asyncpg
+
     from fairdrop.catalog import Catalog, Sale
     from fairdrop.drivers.database import Connection, Database
-    from fairdrop.inventory import Inventory
+    from fairdrop.inventory import Figures, Inventory
 
 _log = structlog.get_logger(__name__)
 SQL = Queries("fairdrop.catalog", "catalog")
+_MARK_AHEAD = 100
+_SALES_REMEMBERED = 1_000
 
 
 class Loader:
@@ -35,15 +39,18 @@ class Loader:
         self._database = database
         self._catalog = catalog
         self._inventory = inventory
+        self._tails: dict[SaleRef, tuple[int, int]] = {}
 
     async def keep_loaded(self, sale: Sale) -> Sale:
         """Make sure that the store has the sale at its present version; returns it as loaded.
 
-        Raises StoreUnavailable or DatabaseUnavailable. Cost: one small read when all is well.
+        Raises StoreUnavailable or DatabaseUnavailable. Cost: one small read when all is well, and a
+        small write while the line moves.
         """
         if sale.epoch > 0:
             try:
                 figures = await self._inventory.figures(sale.ref, [])
+                await self._mark(sale, figures)
                 if figures.version >= sale.version:
                     return sale
                 await self._inventory.load(
@@ -55,6 +62,21 @@ class Loader:
                 return sale
         return await self._rebuild(sale)
 
+    async def _mark(self, sale: Sale, figures: Figures) -> None:
+        """Keep in the database how far the line is, so that one built anew goes on behind it (W15)."""
+        tail, mark = self._tails.get(sale.ref, (0, 0))
+        if figures.tail == tail and figures.served <= sale.line_served:
+            return
+        if len(self._tails) > _SALES_REMEMBERED:
+            self._tails.clear()
+        if figures.tail:
+            mark = max(mark, line_mark(figures.tail, figures.tail - tail))
+        self._tails[sale.ref] = (figures.tail, mark)
+        async with self._database.connection() as connection:
+            await connection.execute(
+                SQL["mark_line"], UUID(sale.id), sale.epoch, mark, figures.served
+            )
+
     async def _rebuild(self, sale: Sale) -> Sale:
         """Fill a new epoch from the database, under the sale's lock.
 
@@ -64,13 +86,16 @@ class Loader:
         async with self._database.transaction() as lock:
             await lock.execute(SQL["lock_loading"], sale.id)
             async with self._database.connection() as connection:
-                epoch = await connection.fetchval(SQL["set_epoch"], UUID(sale.id), sale.epoch)
-                if epoch is not None:
-                    await self._fill(connection, sale, SaleRef(sale.id, epoch))
+                row = await connection.fetchrow(SQL["set_epoch"], UUID(sale.id), sale.epoch)
+                if row is not None:
+                    ref = SaleRef(sale.id, row["epoch"])
+                    await self._fill(connection, sale, ref, _line_to_restore(row))
         self._catalog.forget(sale.id)
         return await self._catalog.sale(sale.id) or sale
 
-    async def _fill(self, connection: Connection, sale: Sale, ref: SaleRef) -> None:
+    async def _fill(
+        self, connection: Connection, sale: Sale, ref: SaleRef, line: tuple[int, int, int]
+    ) -> None:
         # One snapshot: an order that is confirmed between two reads would have its units in neither.
         async with connection.transaction(isolation="repeatable_read", readonly=True):
             holds, sold, bought = await _orders_of(connection, sale)
@@ -92,8 +117,25 @@ class Loader:
             ],
             holds=holds,
             bought=bought,
+            line=line,
         )
-        _log.info("sale_loaded", sale=sale.id, epoch=ref.epoch, holds=len(holds))
+        _log.info("sale_loaded", sale=sale.id, epoch=ref.epoch, holds=len(holds), grace_ms=line[2])
+
+
+def _line_to_restore(row: asyncpg.Record) -> tuple[int, int, int]:
+    """What ``load`` has to know of the line before: nothing of one that was reset, or never begun."""
+    if row["line_mark"] == 0 or row["epoch"] <= row["receipts_from"]:
+        return 0, 0, 0
+    return row["line_mark"], row["line_served"], row["restore_grace_ms"]
+
+
+def line_mark(tail: int, grown: int) -> int:
+    """A position that nobody will have until the next mark, when the line grew so much since the last.
+
+    >>> line_mark(1_000, 2), line_mark(50_000, 10_000)
+    (1100, 90000)
+    """
+    return tail + max(_MARK_AHEAD, 4 * grown)
 
 
 def _variants(sale: Sale) -> list[VariantLoad]:

@@ -34,7 +34,7 @@ class _Target:
 
 
 @app.callback()
-def _sale(
+def choose_target(
     context: typer.Context,
     url: Annotated[
         str | None,
@@ -133,8 +133,8 @@ def create(
             "beacon": beacon,
         }
         body |= {key: value for key, value in more.items() if value is not None}
-    sale = _client(context).request("POST", "/sales", body)
-    _show(as_json, sale, _print_sale(None))
+    sale = client_of(context).request("POST", "/sales", body)
+    show_document(as_json, sale, _print_sale(None))
 
 
 @app.command("list")
@@ -144,26 +144,26 @@ def list_sales(
     as_json: AsJson = False,
 ) -> None:
     """List sales, newest first."""
-    answer = _client(context).get("/sales", limit=limit)
+    answer = client_of(context).get("/sales", limit=limit)
 
     def table(console: Console, document: Any) -> None:
         from .sale_tables import print_sales
 
         print_sales(console, document["sales"])
 
-    _show(as_json, answer, table)
+    show_document(as_json, answer, table)
 
 
 @app.command()
 def show(context: typer.Context, sale: SaleName, as_json: AsJson = False) -> None:
     """Show a sale with its live figures."""
-    client = _client(context)
-    document = client.get(_path(sale))
-    figures = client.get(_path(sale, "figures")) if document["loaded"] else None
+    client = client_of(context)
+    document = client.get(path_of(sale))
+    figures = client.get(path_of(sale, "figures")) if document["loaded"] else None
     if as_json:
-        _show(True, {**document, "figures": figures}, _print_sale(None))
+        show_document(True, {**document, "figures": figures}, _print_sale(None))
     else:
-        _show(False, document, _print_sale(figures))
+        show_document(False, document, _print_sale(figures))
 
 
 @app.command("open")
@@ -211,7 +211,7 @@ def beacon(
     as_json: AsJson = False,
 ) -> None:
     """Enter the value of a public beacon, once the lobby is shut; the draw goes on at once."""
-    answer = _client(context).request("PUT", _path(sale, "draw", "beacon"), {"value": value})
+    answer = client_of(context).request("PUT", path_of(sale, "draw", "beacon"), {"value": value})
 
     def line(console: Console, document: Any) -> None:
         console.print(
@@ -220,7 +220,7 @@ def beacon(
             highlight=False,
         )
 
-    _show(as_json, answer, line)
+    show_document(as_json, answer, line)
 
 
 @app.command(context_settings={"ignore_unknown_options": True})  # -5 is a number here
@@ -236,16 +236,16 @@ def stock(
     as_json: AsJson = False,
 ) -> None:
     """Put more units on sale, or take free ones out; at once for everybody."""
-    client = _client(context)
-    found = _variant(client.get(_path(sale)), variant)
-    answer = client.request("POST", _path(sale, "variants", found, "stock"), {"delta": delta})
+    client = client_of(context)
+    found = _variant(client.get(path_of(sale)), variant)
+    answer = client.request("POST", path_of(sale, "variants", found, "stock"), {"delta": delta})
 
     def line(console: Console, document: Any) -> None:
         from .sale_tables import print_stock
 
         print_stock(console, document)
 
-    _show(as_json, answer, line)
+    show_document(as_json, answer, line)
 
 
 @app.command()
@@ -259,17 +259,18 @@ def orders(
 ) -> None:
     """List a sale's orders, oldest first."""
     wanted = state.upper() if state else None
-    answer = _client(context).get(_path(sale, "orders"), state=wanted, limit=limit, after=after)
+    answer = client_of(context).get(path_of(sale, "orders"), state=wanted, limit=limit, after=after)
 
     def table(console: Console, document: Any) -> None:
         from .sale_tables import print_orders
 
         print_orders(console, document["orders"], document["next"] is not None)
 
-    _show(as_json, answer, table)
+    show_document(as_json, answer, table)
 
 
-def _client(context: typer.Context) -> AdminClient:
+def client_of(context: typer.Context) -> AdminClient:
+    """The control plane that the command is about."""
     from .admin_client import AdminClient
     from .local_site import control_plane, load_settings
 
@@ -278,15 +279,16 @@ def _client(context: typer.Context) -> AdminClient:
 
 
 def _steer(context: typer.Context, sale: str, verb: str, as_json: bool) -> None:
-    answer = _client(context).request("POST", _path(sale, verb))
+    answer = client_of(context).request("POST", path_of(sale, verb))
 
     def line(console: Console, document: Any) -> None:
         console.print(f"{document['slug']} is {document['mode']}.", markup=False, highlight=False)
 
-    _show(as_json, answer, line)
+    show_document(as_json, answer, line)
 
 
-def _path(*parts: str) -> str:
+def path_of(*parts: str) -> str:
+    """The address of something of a sale."""
     return "/sales/" + "/".join(quote(part, safe="") for part in parts)
 
 
@@ -367,7 +369,8 @@ def _print_sale(figures: Any) -> Callable[[Console, Any], None]:
     return table
 
 
-def _show(as_json: bool, document: Any, table: Callable[[Console, Any], None]) -> None:
+def show_document(as_json: bool, document: Any, table: Callable[[Console, Any], None]) -> None:
+    """Print an answer as JSON, or as people read it."""
     if as_json:
         typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
         return

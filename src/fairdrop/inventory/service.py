@@ -142,10 +142,16 @@ class Inventory:
         *,
         holds: Sequence[HoldLoad] = (),
         bought: Mapping[str, int] | None = None,
+        line: tuple[int, int, int] = (0, 0, 0),
     ) -> Loaded:
-        """Write a sale into the store, or bring it up to date; repeating it changes nothing."""
+        """Write a sale into the store, or bring it up to date; repeating it changes nothing.
+
+        ``line`` is the position that the line goes on behind, the one served last, and for how many
+        milliseconds nobody is called, since a lost line is being restored (W15).
+        """
         return await self._load(
-            sale, [version, dict(config), list(variants), list(holds), dict(bought or {})]
+            sale,
+            [version, dict(config), list(variants), list(holds), dict(bought or {}), list(line)],
         )
 
     async def reduce(self, sale: SaleRef, variant: str, units: int) -> Reduced:

@@ -57,7 +57,20 @@ WHERE id = $1 AND version = $3 AND mode <> $2;
 
 -- name: set_epoch
 -- The next epoch, taken under the sale's advisory lock before the store is loaded (H8).
-UPDATE sales SET epoch = epoch + 1, updated_at = now() WHERE id = $1 AND epoch = $2 RETURNING epoch;
+UPDATE sales SET epoch = epoch + 1, updated_at = now() WHERE id = $1 AND epoch = $2
+RETURNING epoch, line_mark, line_served, receipts_from, restore_grace_ms;
+
+-- name: mark_line
+-- How far the line of this epoch is, for the one that may have to be built anew (W15).
+UPDATE sales SET line_mark = GREATEST(line_mark, $3), line_served = GREATEST(line_served, $4)
+WHERE id = $1 AND epoch = $2;
+
+-- name: reset_sale
+-- The epoch in between is never filled, so the store is filled anew from the next one on, and
+-- receipts of the ones before are worth nothing (case 3). Nothing while the sale calls people.
+UPDATE sales SET epoch = epoch + 1, receipts_from = epoch + 2, line_mark = 0, line_served = 0,
+    version = version + 1, updated_at = now()
+WHERE id = $1 AND epoch > 0 AND mode IN ('scheduled', 'paused', 'closed') RETURNING epoch;
 
 -- name: add_stock
 -- More units: new serials at the end. A new version tells the store.

@@ -11,6 +11,7 @@ from fairdrop import __version__
 from .draws import router as draws_router
 from .figures import SaleFigures
 from .gate import Gate
+from .line import router as line_router
 from .orders import router as orders_router
 from .problems import PROBLEM_RESPONSES, install
 from .sales import router as sales_router
@@ -45,6 +46,7 @@ def make(parts: Parts, live: Live) -> FastAPI:
     install(app)
     figures = SaleFigures(parts, live)
     app.include_router(sales_router(parts, figures))
+    app.include_router(line_router(parts))
     app.include_router(draws_router(parts))
     app.include_router(orders_router(parts))
     key = parts.settings.admin_key

@@ -293,6 +293,12 @@ class BeaconBody(_Body):
     value: Annotated[str, Field(min_length=1, max_length=500), AfterValidator(_plain)]
 
 
+class RestorationBody(_Body):
+    """How long people come back to a lost line before anybody is called, from now on."""
+
+    grace_ms: Grace
+
+
 class RefundBody(_Body):
     """Money to give back: all that is left, or ``amount_minor`` of it."""
 

@@ -150,6 +150,21 @@ class FiguresDocument(_Document):
     currency_exponent: int
 
 
+class RestorationDocument(_Document):
+    """How far a line is that the store had lost (W15)."""
+
+    sale: str
+    epoch: int = Field(description="Grows each time the store is filled anew.")
+    restoring_until_ms: int | None = Field(
+        description="Nobody is called until then; null: people are."
+    )
+    server_time_ms: int
+    restored: int = Field(description="Places given back.")
+    restored_inside: int = Field(description="Of these, people who were inside.")
+    waiting: int
+    lost_tail: int = Field(description="About how many places had been given out when it was lost.")
+
+
 class Line(_Document):
     """What an order has of one variant."""
 

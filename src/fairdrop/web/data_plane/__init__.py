@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from starlette.routing import Route
 
+from fairdrop.web.watch import CheckoutWatch
+
 from . import draws, foreign, line, orders, public, reservations
 from .base import Steps, endpoint
 
@@ -23,9 +25,10 @@ def routes(parts: Parts, live: Live) -> list[Route]:
 
     The steps of a sale share one route, so that the router matches one pattern for all of them.
     """
+    watch = CheckoutWatch(parts.catalog, parts.waiting_room)
 
-    def route(path: str, method: str, handler: Handler, *args: Any, limited: bool = True) -> Route:
-        return Route(path, endpoint(parts, handler, *args, limited=limited), methods=[method])
+    def route(path: str, method: str, handler: Handler, *args: Any, **how: Any) -> Route:
+        return Route(path, endpoint(parts, handler, *args, **how), methods=[method])
 
     steps = Steps(
         {
@@ -34,8 +37,8 @@ def routes(parts: Parts, live: Live) -> list[Route]:
             ("DELETE", "me"): endpoint(parts, line.leave),
             ("POST", "restore"): endpoint(parts, line.restore),
             ("POST", "claim"): endpoint(parts, line.claim),
-            ("POST", "reservations"): endpoint(parts, reservations.reserve),
-            ("POST", "orders"): endpoint(parts, orders.start),
+            ("POST", "reservations"): endpoint(parts, reservations.reserve, watch=watch),
+            ("POST", "orders"): endpoint(parts, orders.start, watch=watch),
             ("GET", "draw"): endpoint(parts, draws.Parameters()),
             ("POST", "receipt"): endpoint(parts, draws.prove),
             ("GET", "auth"): endpoint(parts, foreign.auth),
@@ -47,7 +50,7 @@ def routes(parts: Parts, live: Live) -> list[Route]:
         Route("/v1/sales/{sale}/{step}", steps),
         route("/v1/sales/{sale}", "GET", public.sale, live),
         route("/v1/orders/{order}", "GET", orders.show),
-        route("/v1/orders/{order}/pay", "POST", orders.pay),
+        route("/v1/orders/{order}/pay", "POST", orders.pay, watch=watch),
         route("/v1/webhooks/{gateway}", "POST", public.webhook, limited=False),
         route("/v1/orders/{order}/cancel", "POST", orders.cancel),
         route("/v1/sales/{sale}/reservations/{reservation}", "DELETE", reservations.release),

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from fairdrop.app import Parts
     from fairdrop.catalog import Sale
+    from fairdrop.web.watch import CheckoutWatch
     from fairdrop.web.wire import Receive, Scope, Send
 
     from .documents import Verified
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 _log = structlog.get_logger(__name__)
 
+SALE = "fairdrop.sale"
+"""Where a handler notes which sale a request is about, when its address does not say it."""
 VISITOR_COOKIE = "fairdrop_visitor"
 _COOKIE_PREFIX = VISITOR_COOKIE.encode() + b"="
 _KEY = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -45,10 +48,21 @@ class Endpoint:
     Starlette's router calls classes' instances directly, without making a Request or a Response.
     """
 
-    __slots__ = ("_handler", "_limited", "_parts", "tallies")
+    __slots__ = ("_handler", "_limited", "_parts", "_watch", "tallies")
 
-    def __init__(self, parts: Parts, handler: Handler, *, limited: bool = True) -> None:
-        """Wrap the handler; ``limited`` unless it is for servers, or the same for everybody."""
+    def __init__(
+        self,
+        parts: Parts,
+        handler: Handler,
+        *,
+        limited: bool = True,
+        watch: CheckoutWatch | None = None,
+    ) -> None:
+        """Wrap the handler; ``limited`` unless it is for servers, or the same for everybody.
+
+        ``watch`` is told how the checkout does, for the steps that are part of it.
+        """
+        self._watch = watch
         self._parts = parts
         self._limited = limited
         self._handler = handler
@@ -118,7 +132,11 @@ class Endpoint:
             await send_problem(
                 send, Problem(500, "internal_error", "Something went wrong on our side.")
             )
-        self.tallies[status].add(perf_counter() - began)
+        seconds = perf_counter() - began
+        self.tallies[status].add(seconds)
+        if self._watch is not None:
+            sale = scope.get(SALE) or scope["path_params"].get("sale", "")
+            self._watch.note(sale, seconds, status)
 
 
 class Steps:
@@ -293,6 +311,12 @@ def decode(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:
         raise Problem(400, "malformed_json", "The body is not a JSON document.") from None
 
 
-def endpoint(parts: Parts, handler: Handler, *args: Any, limited: bool = True) -> Endpoint:
+def endpoint(
+    parts: Parts,
+    handler: Handler,
+    *args: Any,
+    limited: bool = True,
+    watch: CheckoutWatch | None = None,
+) -> Endpoint:
     """The handler with its first arguments filled in, as an ASGI application."""
-    return Endpoint(parts, functools.partial(handler, parts, *args), limited=limited)
+    return Endpoint(parts, functools.partial(handler, parts, *args), limited=limited, watch=watch)

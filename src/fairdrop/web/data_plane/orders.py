@@ -10,9 +10,10 @@ from fairdrop.checkout import PayRefusal, StartRefusal
 from fairdrop.clock import now_ms
 from fairdrop.ids import SaleRef
 from fairdrop.money import exponent
+from fairdrop.payments import GatewayUnavailable
 from fairdrop.web.wire import Problem, encode, read_body, send_json
 
-from .base import decode, headers_of, required_visitor, sale_of, verified_marks
+from .base import SALE, decode, headers_of, required_visitor, sale_of, verified_marks
 from .documents import OrderDocument, OrderLineDocument, OrderRequest, PaymentDocument
 
 if TYPE_CHECKING:
@@ -70,10 +71,21 @@ async def show(parts: Parts, scope: Scope, _receive: Receive, send: Send) -> Non
 async def pay(parts: Parts, scope: Scope, _receive: Receive, send: Send) -> None:
     """POST /v1/orders/{order}/pay."""
     visitor = required_visitor(parts, headers_of(scope))
-    answer = await parts.checkout.pay(scope["path_params"]["order"], visitor)
+    try:
+        answer = await parts.checkout.pay(scope["path_params"]["order"], visitor)
+    except GatewayUnavailable:
+        await _note_sale(parts, scope, await _order(parts, scope))
+        raise
     if isinstance(answer, PayRefusal):
         raise _pay_problem(answer)
+    await _note_sale(parts, scope, answer)
     await send_json(send, order_body(answer))
+
+
+async def _note_sale(parts: Parts, scope: Scope, order: Order) -> None:
+    """Tell whoever watches the checkout which sale this was about (W10); mostly a look-up."""
+    if await parts.catalog.sale(order.sale) is not None:
+        scope[SALE] = order.sale
 
 
 async def cancel(parts: Parts, scope: Scope, _receive: Receive, send: Send) -> None:
