@@ -268,8 +268,8 @@ async def test_a_client_shows_its_receipt_and_has_its_place_again(
                 assert shown.status_code == 200, shown.text
                 back = shown.json()
                 assert (back["state"], back["position"]) == ("WAITING", joined["position"])
-            assert back["restoring_until_ms"] > 0
-            assert back["receipt"] != joined["receipt"]  # it names the new epoch
+                assert back["restoring_until_ms"] > 0
+                assert back["receipt"] != joined["receipt"]  # it names the new epoch
         public = (await anybody.get(f"/v1/sales/{name}")).json()
         assert public["restoring_until_ms"] > public["server_time_ms"]
         progress = (await client.get(f"/admin/v1/sales/{name}/restoration")).json()
