@@ -17,6 +17,7 @@ _WEB: Final = Path(__file__).parents[1]
 _PAGES: Final = {
     "/": "sales",
     "/s/{sale}": "sale",
+    "/s/{sale}/draw": "draw",
     "/enter/{sale}": "enter",
     "/orders/{order}": "order",
     "/console": "console",

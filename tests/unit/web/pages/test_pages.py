@@ -13,7 +13,13 @@ from fairdrop.web.pages import Shop, routes
 from tests.unit.web.pages.asking import Answer, ask
 
 WEB = Path(fairdrop.__file__).parent / "web"
-PAGES = ["/", "/s/night", "/orders/0198c7a2-0000-7000-8000-000000000000", "/console"]
+PAGES = [
+    "/",
+    "/s/night",
+    "/s/night/draw",
+    "/orders/0198c7a2-0000-7000-8000-000000000000",
+    "/console",
+]
 SOURCES = sorted(path for folder in ("static", "templates") for path in (WEB / folder).rglob("*.*"))
 SCRIPTS = [path for path in SOURCES if path.suffix == ".js"]
 FOREIGN_ADDRESS = re.compile(r"(?:https?:)?//[a-z0-9.-]+\.[a-z]{2,}", re.IGNORECASE)

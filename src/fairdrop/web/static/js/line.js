@@ -4,7 +4,7 @@
  *
  * @typedef {{state: string, position: number, rank: number, total_waiting?: number,
  *   wait_s?: [number, number]|null, poll_after_ms?: number, served?: number, token?: string,
- *   token_expires_ms?: number, claim_by_ms?: number}} Place  A personal status document.
+ *   token_expires_ms?: number, claim_by_ms?: number, entry?: string, receipt?: string}} Place  A personal status document.
  * @typedef {{served: number, tail: number, mode: string, rate_per_s: number,
  *   measured_rate_per_s: number}} LineFigures  What the public document says of the line.
  */

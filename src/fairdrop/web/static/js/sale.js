@@ -116,6 +116,7 @@ function accept(status) {
   if (status.state === "WAITING" && before !== "WAITING") first = Math.max(first, status.rank);
   place = status;
   local.set(`place.${sale.id}`, { position: status.position, first });
+  if (status.receipt && status.entry) local.set(`entry.${sale.id}`, { entry: status.entry, receipt: status.receipt });
   if (status.token) session.set(`admission.${sale.id}`, status.token);
 }
 
@@ -274,6 +275,10 @@ function facts(now) {
     const there = el("time", { dateTime: new Date(ms).toISOString() }, formatMoment(ms, now.timezone));
     const zone = el("span", { className: "hint" }, now.timezone.replaceAll("_", " "));
     found.push(el("div", {}, el("dt", {}, label), el("dd", {}, there, zone, here)));
+  }
+  if (now.lobby_opens_at) {
+    const draw = el("a", { href: `/s/${encodeURIComponent(slug)}/draw` }, "How the order is drawn");
+    found.push(el("div", {}, el("dt", {}, "Lobby and draw"), el("dd", {}, draw)));
   }
   const order = local.get(`order.${now.id}`);
   if (order) found.push(el("div", {}, el("dt", {}, "Your last order"), el("dd", {}, el("a", { href: orderPath(order) }, "Open it"))));

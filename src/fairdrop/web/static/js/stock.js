@@ -6,7 +6,8 @@
  * @typedef {{id: string, slug: string, name: string, description: string, timezone: string,
  *   opens_at: string|number|null, closes_at: string|number|null, mode: string, currency: string,
  *   currency_exponent: number, fee_bps: number, fee_step_minor: number, order_limit: number|null,
- *   buyer_limit: number|null, hold_ttl_ms: number, served: number, tail: number, waiting: number,
+ *   buyer_limit: number|null, hold_ttl_ms: number, lobby_opens_at: string|null, lobby: number,
+ *   commitment: string|null, served: number, tail: number, waiting: number,
  *   called: number, inside: number, rate_per_s: number, measured_rate_per_s: number,
  *   server_time_ms: number, variants: Variant[]}} Sale  The public document.
  */

@@ -22,6 +22,13 @@ const LEAVING = {
   no: "Stay",
 };
 
+const LEAVING_LOBBY = {
+  title: "Leave the lobby?",
+  text: "You take no part in the draw then. You can come back until the sale opens.",
+  yes: "Leave the lobby",
+  no: "Stay",
+};
+
 /** @param {Model} _model @param {Actions} actions @returns {View} */
 export function waiting(_model, actions) {
   const ahead = el("p", { className: "big-number" });
@@ -125,8 +132,10 @@ export function missed(_model, actions) {
   };
 }
 
-/** In the lobby, or while the order is drawn. @param {Model} model @returns {View} */
-export function lobby(model) {
+/** In the lobby, or while the order is drawn. @param {Model} model @param {Actions} actions @returns {View} */
+export function lobby(model, actions) {
+  const leave = el("button", { type: "button", className: "button button-quiet" }, "Leave the lobby");
+  leave.addEventListener("click", async () => (await confirmed(LEAVING_LOBBY)) && actions.leave());
   const crowd = el("p");
   const drawing = model.sale.mode === "drawing";
   const title = drawing ? "The order is being drawn" : "You are in the lobby";
@@ -137,8 +146,9 @@ export function lobby(model) {
       el("h2", {}, title),
       crowd,
       el("p", { className: "hint" }, "Everybody in the lobby has the same chance. Your place appears here by itself."),
+      leave,
     ),
-    update: ({ place }) => setText(crowd, place?.total_waiting ? `${count(place.total_waiting, "person is", "people are")} here.` : ""),
+    update: ({ sale }) => setText(crowd, sale.lobby ? `${count(sale.lobby, "person is", "people are")} here.` : ""),
     stop: () => {},
     spoken: title,
   };
