@@ -27,6 +27,7 @@ from .model import (
     NewOrder,
     Opened,
     Order,
+    OrderLine,
     PayRefusal,
     StartRefusal,
 )
@@ -257,4 +258,38 @@ def _new_order(  # noqa: PLR0913 - what an order is made of
         email=email,
         name=name,
         verified=started.verified,
+    )
+
+
+def _as_written(sale: Sale, new: NewOrder) -> Order:
+    """The order that was just written, without reading it again."""
+    variants = {variant.id: variant for variant in sale.variants}
+    return Order(
+        id=new.id,
+        sale=new.sale,
+        buyer=new.buyer,
+        state=OrderState.RESERVED,
+        currency=new.currency,
+        subtotal_minor=new.subtotal_minor,
+        fee_minor=new.fee_minor,
+        total_minor=new.subtotal_minor + new.fee_minor,
+        refunded_minor=0,
+        deadline=new.deadline,
+        created_at=datetime.now(UTC),
+        lines=[
+            OrderLine(
+                variant=variant,
+                product=variants[variant].product,
+                name=variants[variant].name,
+                quantity=len(serials),
+                serials=serials,
+                price_minor=price_minor,
+            )
+            for variant, serials, price_minor in new.lines
+        ],
+        email=new.email,
+        name=new.name,
+        gateway=sale.gateway,
+        capture=sale.capture,
+        epoch=sale.epoch,
     )
