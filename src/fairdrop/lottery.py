@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 SEED_BYTES = 32
 ENTRY_LENGTH = 22
@@ -90,6 +90,21 @@ def numbers(key: bytes, entries: Iterable[str]) -> list[bytes]:
     return found
 
 
+def order_in_parts(drawn: Sequence[bytes]) -> Iterator[list[int]]:
+    """Indexes of the lottery numbers, the lowest number first, in up to 256 parts.
+
+    Numbers are even over their first byte: a part for each value of it is sorted when it is asked
+    for, so that the first people are known long before the last ones are sorted.
+    """
+    parts: list[list[int]] = [[] for _ in range(256)]
+    for index, found in enumerate(drawn):
+        parts[found[0]].append(index)
+    for part in parts:
+        part.sort(key=drawn.__getitem__)
+        if part:
+            yield part
+
+
 def order(drawn: Sequence[bytes]) -> list[int]:
-    """Indexes of the lottery numbers, the lowest number first."""
-    return sorted(range(len(drawn)), key=drawn.__getitem__)
+    """All of it: indexes of the lottery numbers, the lowest number first."""
+    return [index for part in order_in_parts(drawn) for index in part]

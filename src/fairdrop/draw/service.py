@@ -23,7 +23,7 @@ from .publication import ENTRIES_FILE, ORDER_FILE, entries_text, order_text
 from .records import SQL
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Iterable, Sequence
 
     from fairdrop.drivers.database import Database
     from fairdrop.ids import SaleRef
@@ -41,13 +41,6 @@ class _Lobby(NamedTuple):
     entries: list[str]
     visitors: list[str]
     filled: int
-
-
-class _Drawn(NamedTuple):
-    """The order: indexes of the list, first place first, and the lottery numbers by index."""
-
-    order: Sequence[int]
-    numbers: list[bytes]
 
 
 class Draws:
@@ -96,8 +89,8 @@ class Draws:
         if record is None or not record.revealed:
             return {}
         entries = await self._published(sale_id)
-        drawn = await asyncio.to_thread(_draw, record, entries)
-        return {entries[index]: place for place, index in enumerate(drawn.order, start=1)}
+        order = await asyncio.to_thread(lambda: lottery.order(_numbers(record, entries)))
+        return {entries[index]: place for place, index in enumerate(order, start=1)}
 
     async def unfinished(self) -> set[str]:
         """Sales whose list is closed, but whose files are not all published yet."""
@@ -133,7 +126,7 @@ class Draws:
             # This list is not the one that was published: one sale has one draw, and its people come
             # back by their receipts. Those who are here stand in order of arrival.
             _log.error("draw_spent", sale=sale.id, entrants=len(lobby.entries))
-            await self._fill(sale, lobby, range(len(lobby.entries)))
+            await self._fill(sale, lobby, [list(range(len(lobby.entries)))])
             return Step.FILLED
         if record.state is DrawState.COMMITTED:
             record = await self._fix(sale, lobby)
@@ -142,9 +135,9 @@ class Draws:
             if beacon is None:
                 return Step.AWAITS_BEACON
             record = await self._reveal(record, beacon)
-        drawn = await asyncio.to_thread(_draw, record, lobby.entries)
-        await self._fill(sale, lobby, drawn.order)
-        await self._publish(record, lobby.entries, drawn)
+        drawn = await asyncio.to_thread(_numbers, record, lobby.entries)
+        order = await self._fill(sale, lobby, lottery.order_in_parts(drawn))
+        await self._publish(record, lobby.entries, drawn, order)
         return Step.FILLED
 
     async def _finish(self, record: DrawRecord | None, beacon: BeaconValue | None) -> Step:
@@ -158,8 +151,8 @@ class Draws:
         if record.state is DrawState.FIXED and beacon is not None:
             record = await self._reveal(record, beacon)
         entries = await self._published(record.sale_id)
-        drawn = await asyncio.to_thread(_draw, record, entries)
-        await self._publish(record, entries, drawn)
+        drawn = await asyncio.to_thread(_numbers, record, entries)
+        await self._publish(record, entries, drawn, await asyncio.to_thread(lottery.order, drawn))
         return Step.FILLED
 
     async def _published(self, sale_id: str) -> list[str]:
@@ -217,29 +210,51 @@ class Draws:
             raise RuntimeError(f"the draw of sale {sale_id} is gone")
         return record
 
-    async def _fill(self, sale: SaleRef, lobby: _Lobby, order: Sequence[int]) -> None:
-        filled = lobby.filled
-        while filled < len(order):
-            visitors = [lobby.visitors[index] for index in order[filled : filled + FILL_LIMIT]]
-            reply = await self._room.fill(sale, filled + 1, visitors)
-            if reply.status == "ELSEWHERE" and reply.filled == filled:
-                raise RuntimeError(f"the lobby of sale {sale.id} is not the one that was drawn")
-            filled = reply.filled
+    async def _fill(
+        self, sale: SaleRef, lobby: _Lobby, parts: Iterable[list[int]]
+    ) -> Sequence[int]:
+        """Fill the line with what is not in it yet; returns the whole order.
 
-    async def _publish(self, record: DrawRecord, entries: Sequence[str], drawn: _Drawn) -> None:
-        text = await asyncio.to_thread(order_text, entries, drawn.numbers, drawn.order)
+        The parts are sorted one by one between two calls of the store, some 2 ms each.
+        """
+        order: list[int] = []
+        filled = lobby.filled
+        for part in parts:
+            order += part
+            while len(order) - filled >= FILL_LIMIT:
+                filled = await self._fill_piece(sale, lobby, order, filled)
+        while filled < len(order):
+            filled = await self._fill_piece(sale, lobby, order, filled)
+        return order
+
+    async def _fill_piece(
+        self, sale: SaleRef, lobby: _Lobby, order: Sequence[int], filled: int
+    ) -> int:
+        visitors = [lobby.visitors[index] for index in order[filled : filled + FILL_LIMIT]]
+        reply = await self._room.fill(sale, filled + 1, visitors)
+        if reply.status == "ELSEWHERE" and reply.filled == filled:
+            raise RuntimeError(f"the lobby of sale {sale.id} is not the one that was drawn")
+        return reply.filled
+
+    async def _publish(
+        self,
+        record: DrawRecord,
+        entries: Sequence[str],
+        drawn: Sequence[bytes],
+        order: Sequence[int],
+    ) -> None:
+        text = await asyncio.to_thread(order_text, entries, drawn, order)
         async with self._database.transaction() as connection:
             if await connection.fetchval(SQL["filled"], UUID(record.sale_id)) is not None:
                 await records.add_file(connection, record.sale_id, ORDER_FILE, text)
         _log.info("draw_filled", sale=record.sale_id, entries=len(entries))
 
 
-def _draw(record: DrawRecord, entries: Sequence[str]) -> _Drawn:
+def _numbers(record: DrawRecord, entries: Sequence[str]) -> list[bytes]:
     key = lottery.draw_key(
         bytes.fromhex(record.seed),
         record.sale_id,
         bytes.fromhex(record.root or ""),
         record.beacon_value or "",
     )
-    drawn = lottery.numbers(key, entries)
-    return _Drawn(lottery.order(drawn), drawn)
+    return lottery.numbers(key, entries)

@@ -40,10 +40,10 @@ TICK_LIMIT = 250
 """People moved in one run of the script: about 0.6 ms of the store's time (case 37)."""
 LEAVE_LIMIT = 256
 """Admissions ended in one run of ``leave``: well under 1 ms of the store's time (case 37)."""
-ENTRANTS_PIECE = 4_000
+ENTRANTS_PIECE = 2_000
 """Entrants read in one run of ``entrants``: about 1 ms of the store's time."""
-FILL_LIMIT = 1_000
-"""People put into the line in one run of ``fill``: about 2 ms of the store's time (case 37)."""
+FILL_LIMIT = 500
+"""People put into the line in one run of ``fill``: about 1 ms of the store's time (case 37)."""
 REVOKED_PAGE = 10_000
 """Ids read in one run of ``revocations``: about 2 ms of the store's time (case 37)."""
 REVOKED_MOST = 100_000
