@@ -44,3 +44,25 @@ def test_nobody_further_back_is_promised_a_shorter_wait(rank: int, ahead: int, r
     assert 0 <= near[0] < near[1]
     assert near[0] <= far[0]
     assert near[1] <= far[1]
+
+
+@given(
+    st.lists(st.integers(0, 500), min_size=2, max_size=30),
+    st.integers(1, 10**7),
+    st.integers(-1, 10**7),
+)
+def test_while_the_outflow_is_steady_a_wait_never_rises(
+    steps: list[int], rate: int, outflow: int
+) -> None:
+    """People ahead only become fewer; the range falls with them."""
+    ahead = sum(steps)
+    before = wait_range_s(ahead, outflow, rate)
+    for gone in steps:
+        ahead -= gone
+        now = wait_range_s(ahead, outflow, rate)
+        if before is None or now is None:
+            assert before is now
+        else:
+            assert now[0] <= before[0]
+            assert now[1] <= before[1]
+        before = now

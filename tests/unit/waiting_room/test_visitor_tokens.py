@@ -80,3 +80,13 @@ def test_what_a_process_remembers_has_a_bound(monkeypatch: pytest.MonkeyPatch) -
         assert len(tokens._verified) <= 20
     tokens.visitor("fdv1.stranger.mac")
     assert "fdv1.stranger.mac" not in tokens._verified
+
+
+def test_a_clients_random_key_is_one_visitor_however_often_it_is_sent() -> None:
+    tokens = VisitorTokens(b"k" * 32)
+    first, again = tokens.derived("a" * 32), tokens.derived("a" * 32)
+    assert first == again
+    visitor, token = first
+    assert tokens.visitor(token) == visitor
+    assert tokens.derived("b" * 32)[0] != visitor
+    assert VisitorTokens(b"l" * 32).derived("a" * 32)[0] != visitor

@@ -60,7 +60,7 @@ if not have then
   -- The line is capped from the first arrival on, also before the first tick (W16).
   local quantity, sold = 0, 0
   for _, v in ipairs(variants) do
-    quantity = quantity + v[2]
+    quantity = quantity + v[2] - math.min(v[2] - v[5], math.ceil(v[2] * (fields.buffer_percent or 0) / 100))
     sold = sold + v[5]
   end
   if quantity > 0 and (fields.line_cap_milli or 0) > 0 then

@@ -29,7 +29,7 @@ if now == 0 then
 end
 local cfg = redis.call('HMGET', KEYS[1], 'mode', 'rate_milli', 'cap', 'claim_ttl_ms', 'opens_ms',
   'closes_ms', 'burst_ms', 'lobby_ms', 'window_ms', 'line_cap_milli', 'adaptive', 'rate_min_milli',
-  'rate_max_milli')
+  'rate_max_milli', 'buffer_percent')
 local mode = cfg[1]
 if not mode then return cmsgpack.pack({ 'NO_SALE' }) end
 local limit = cmsgpack.unpack(ARGV[2])[1]
@@ -92,14 +92,24 @@ end
 tokens = math.min(bucket, tokens)
 refilled = math.max(refilled, now)
 
-local units = { q = 0, h = 0, s = 0 }
-local stock = redis.call('HGETALL', KEYS[11])
+-- What can be sold: each variant's quantity without its safety buffer (H9).
+local stock, variants = redis.call('HGETALL', KEYS[11]), {}
 for i = 1, #stock, 2 do
-  local what = string.sub(stock[i], -1)
-  if units[what] then units[what] = units[what] + tonumber(stock[i + 1]) end
+  local variant = string.sub(stock[i], 1, -3)
+  local units = variants[variant] or { q = 0, h = 0, s = 0 }
+  variants[variant] = units
+  units[string.sub(stock[i], -1)] = tonumber(stock[i + 1])
 end
-local free = units.q - units.h - units.s
-local sold_out = units.q > 0 and free + units.h <= 0
+local buffer_percent = tonumber(cfg[14] or '0')
+local quantity, free, held = 0, 0, 0
+for _, units in pairs(variants) do
+  local left = units.q - units.h - units.s
+  local buffer = math.min(left, math.ceil(units.q * buffer_percent / 100))
+  quantity = quantity + units.q - buffer
+  free = free + left - buffer
+  held = held + units.h
+end
+local sold_out = quantity > 0 and free + held <= 0
 local restoring = tonumber(ctr[11] or '0') > now
 
 local count = 0
@@ -159,10 +169,10 @@ elseif (now - flow_since >= 1000 and flow_calls >= 20) or now - flow_since >= 10
   flow_since, flow_calls = now, 0
 end
 local line_cap = ''
-if units.q > 0 and tonumber(cfg[10] or '0') > 0 then
-  line_cap = math.floor(tonumber(cfg[10]) * (free + units.h) / 1000)
+if quantity > 0 and tonumber(cfg[10] or '0') > 0 then
+  line_cap = math.floor(tonumber(cfg[10]) * (free + held) / 1000)
 end
-local outlook = table.concat({ free, units.h, units.q,
+local outlook = table.concat({ free, held, quantity,
   math.max(0, inside + count - redis.call('HLEN', KEYS[9])), ctr[16] or 0 }, ':')
 redis.call('HSET', KEYS[2], 'tokens_milli', string.format('%.3f', tokens), 'refilled_ms', refilled,
   'measured_milli', math.floor(measured), 'measured_ms', since, 'measured_calls', calls,
