@@ -86,6 +86,7 @@ class Scripts:
         self.status = script("waiting_room", "status", waiting_room.Line)
         self.claim = script("waiting_room", "claim", waiting_room.Line)
         self.leave = script("waiting_room", "leave", waiting_room.Left)
+        self.front = script("waiting_room", "front", waiting_room.Fronted)
         self.revocations = script("waiting_room", "revocations", waiting_room.RevokedPage)
         self.observe = script("waiting_room", "observe", waiting_room.Observed)
         self.measures = script("waiting_room", "measures", waiting_room.Measures)
@@ -196,6 +197,13 @@ class DrivenSale:
             await self.scripts.leave(self.ref, batch, now_ms=self.now_ms)
         ).outcomes[0]
         return outcome
+
+    async def front(
+        self, *visitors: str, first: bool = False, early: bool = False
+    ) -> list[waiting_room.FrontOutcome]:
+        batch = [(visitor, 1 if first else 2, early) for visitor in visitors]
+        fronted: waiting_room.Fronted = await self.scripts.front(self.ref, batch)
+        return fronted.outcomes
 
     async def revocations(
         self, offset: int = 0, limit: int = 1_000, characters: int = 30

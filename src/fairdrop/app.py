@@ -11,7 +11,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fairdrop import faults
-from fairdrop.access import CAPTCHAS, Addresses, CaptchaVerifier, Limits, Policy, Proofs
+from fairdrop.access import (
+    CAPTCHAS,
+    Addresses,
+    CaptchaVerifier,
+    Invites,
+    Limits,
+    Policy,
+    Proofs,
+)
 from fairdrop.catalog import Catalog
 from fairdrop.checkout import (
     Checkout,
@@ -76,6 +84,7 @@ class Parts:
     draws: Draws
     entry_proofs: EntryProofs
     proofs: Proofs
+    invites: Invites
     captcha: CaptchaVerifier | None
     server_keys: ApiKeys
     """Keys of the shop's servers: they report completions, and act for buyers."""
@@ -156,6 +165,7 @@ async def open_parts(settings: Settings) -> AsyncIterator[Parts]:
                 ttl_s=settings.proof_ttl_s,
             ),
             captcha=captcha,
+            invites=Invites(database, visitor_key.encode()),
             server_keys=server_keys,
         )
     finally:
@@ -263,6 +273,8 @@ def _limits(store: Store, settings: Settings) -> Limits:
         Policy("requests", settings.limit_requests_per_s, settings.limit_requests_burst),
         Policy("identities", settings.limit_identities_per_s, settings.limit_identities_burst),
         Policy("buyer", settings.limit_buyer_per_s, settings.limit_buyer_burst),
+        # A code has at least eight characters: so few tries find none.
+        Policy("invites", 0.5, 20),
         # Beyond these nobody is refused: they are what "adaptive" goes by.
         Policy("joins", settings.busy_joins_per_s, max(1, round(settings.busy_joins_per_s))),
         Policy("joins_address", settings.busy_address_per_s, 10),

@@ -112,6 +112,18 @@ async def leave(sale: DrivenSale) -> Provoked:
 
 
 @scenario
+async def front(sale: DrivenSale) -> Provoked:
+    yield "NO_SALE", await not_loaded(sale.front("a"))
+    await sale.load(mode="scheduled", opens_ms=sale.now_ms + 1_000)
+    yield "TOO_EARLY", (await sale.front("a"))[0]
+    yield "PLACED", (await sale.front("a", early=True))[0]
+    yield "UNCHANGED", (await sale.front("a", early=True))[0]
+    yield "OK", (await sale.scripts.front(sale.ref, [("a", 2, True)])).status
+    await sale.load(mode="closed")
+    yield "SHUT", (await sale.front("b", early=True))[0]
+
+
+@scenario
 async def revocations(sale: DrivenSale) -> Provoked:
     yield "NO_SALE", await not_loaded(sale.revocations())
     await sale.load()

@@ -22,7 +22,7 @@ from fairdrop.inventory import (
     ReserveOutcome,
     StartOutcome,
 )
-from fairdrop.waiting_room import Filled, LeaveOutcome, RestoreOutcome, State
+from fairdrop.waiting_room import Filled, FrontOutcome, LeaveOutcome, RestoreOutcome, State
 from fairdrop.waiting_room.model import Adapted, Measures
 from tests.contract.scenarios import SCENARIOS
 from tests.driven_sale import DrivenSale
@@ -33,6 +33,7 @@ BY_NAME = {path.stem: path for path in FILES}
 OUTCOMES: dict[str, type[StrEnum]] = {
     "leave": LeaveOutcome,
     "restore": RestoreOutcome,
+    "front": FrontOutcome,
     "spend": SpendOutcome,
     "reserve": ReserveOutcome,
     "change": ChangeOutcome,

@@ -2,6 +2,7 @@
 
 from .addresses import Addresses
 from .captcha import CAPTCHAS, CaptchaResult, CaptchaVerifier
+from .invites import Count, Entry, InviteRefusal, Invites, Kind, Rules, Tier
 from .limits import Exceeded, Limits, Policy
 from .proofs import Proof, Proofs, SpendOutcome
 
@@ -10,10 +11,17 @@ __all__ = [
     "Addresses",
     "CaptchaResult",
     "CaptchaVerifier",
+    "Count",
+    "Entry",
     "Exceeded",
+    "InviteRefusal",
+    "Invites",
+    "Kind",
     "Limits",
     "Policy",
     "Proof",
     "Proofs",
+    "Rules",
     "SpendOutcome",
+    "Tier",
 ]

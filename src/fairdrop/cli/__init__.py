@@ -13,7 +13,7 @@ import typer
 from fairdrop import __version__
 from fairdrop.errors import FairdropError
 
-from . import keys, line, sale
+from . import invites, keys, line, sale
 from .audit import audit
 from .config import config
 from .verify_draw import verify_draw
@@ -173,6 +173,7 @@ def worker() -> None:
     _run(run_worker(_settings()))
 
 
+invites.register(sale.app)
 app.add_typer(sale.app, name="sale")
 app.add_typer(line.app, name="line")
 app.add_typer(keys.app, name="keys")

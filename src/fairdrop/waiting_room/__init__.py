@@ -7,6 +7,7 @@ from .completions import Outcome as CompletionOutcome
 from .model import (
     REVOKED_CHARS,
     Filled,
+    FrontOutcome,
     LeaveOutcome,
     Line,
     Mode,
@@ -47,6 +48,7 @@ __all__ = [
     "EntryReceipt",
     "Filled",
     "Forecast",
+    "FrontOutcome",
     "KeyRing",
     "LeaveOutcome",
     "Line",

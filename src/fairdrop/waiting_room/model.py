@@ -185,6 +185,22 @@ class Grace(msgspec.Struct, array_like=True, frozen=True):
     restoring_until_ms: int = 0
 
 
+class FrontOutcome(StrEnum):
+    """What ``front`` did for an invited visitor."""
+
+    PLACED = "PLACED"
+    UNCHANGED = "UNCHANGED"
+    TOO_EARLY = "TOO_EARLY"
+    SHUT = "SHUT"
+
+
+class Fronted(msgspec.Struct, array_like=True, frozen=True):
+    """The reply of ``front``."""
+
+    status: str
+    outcomes: list[FrontOutcome] = []
+
+
 class RevokedPage(msgspec.Struct, array_like=True, frozen=True):
     """The reply of ``revocations``: the beginnings of ids, and whether another page follows."""
 

@@ -8,6 +8,7 @@ from fastapi import FastAPI
 
 from fairdrop import __version__
 
+from .access import router as access_router
 from .draws import router as draws_router
 from .figures import SaleFigures
 from .gate import Gate
@@ -48,6 +49,7 @@ def make(parts: Parts, live: Live) -> FastAPI:
     app.include_router(sales_router(parts, figures))
     app.include_router(line_router(parts))
     app.include_router(draws_router(parts))
+    app.include_router(access_router(parts))
     app.include_router(orders_router(parts))
     key = parts.settings.admin_key
     app.add_middleware(Gate, key=key.get_secret_value() if key is not None else "")

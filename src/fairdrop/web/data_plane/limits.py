@@ -17,6 +17,7 @@ SERVER_KEY = b"fairdrop-key"
 _WORDS = {
     "requests": "Too many requests come from your address.",
     "identities": "Too many new visitors come from your address.",
+    "invites": "Too many invitations are tried out from your address.",
     "buyer": "Too many requests at once.",
 }
 
@@ -48,6 +49,15 @@ def limit_identities(parts: Parts, scope: Scope) -> None:
     key = address_key(parts, scope)
     if key:
         exceeded = parts.limits.take("identities", key)
+        if exceeded is not None and not shows_server_key(parts, scope):
+            raise _problem(exceeded)
+
+
+def limit_invites(parts: Parts, scope: Scope) -> None:
+    """Count an invitation for the address that shows it. Raises Problem 429."""
+    key = address_key(parts, scope)
+    if key:
+        exceeded = parts.limits.take("invites", key)
         if exceeded is not None and not shows_server_key(parts, scope):
             raise _problem(exceeded)
 

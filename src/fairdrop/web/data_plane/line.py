@@ -26,6 +26,7 @@ from . import admissions
 from .base import VISITOR_COOKIE, decode, headers_of, required_visitor, sale_of, visitor_of
 from .checks import check_claim, check_join
 from .documents import RestoreRequest, StatusDocument
+from .invitations import check_invitation
 from .limits import limit_identities
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ async def join(parts: Parts, scope: Scope, _receive: Receive, send: Send) -> Non
         limit_identities(parts, scope)
         visitor, token = _new_visitor(parts, headers_of(scope))
         headers = (_visitor_cookie(token, secure=scope["scheme"] == "https"),)
+    await check_invitation(parts, scope, asked, sale, visitor)
     place, line = await parts.waiting_room.join(sale.ref, visitor)
     if place.state is State.NOT_ENTERED:
         raise Problem(
@@ -215,7 +217,7 @@ def _receipt(parts: Parts, sale: Sale, visitor: str, place: Place) -> str | None
     """What proves the place: in the lobby its entry, in the line its position (W4, W15)."""
     if place.entry:
         return parts.receipts.issue(EntryReceipt(sale.id, visitor, sale.epoch, place.entry))
-    if place.position:
+    if place.position > 0:  # a place at the front is kept by its invitation
         return parts.receipts.of_place(sale.id, visitor, sale.epoch, place.position)
     return None
 

@@ -91,6 +91,7 @@ _FRAMEWORK_SCHEMAS = ("HTTPValidationError", "ValidationError")
 _TAGS = [
     {"name": "sales", "description": "Control plane: set sales up and steer them."},
     {"name": "stock", "description": "Control plane: put units on sale and take them out."},
+    {"name": "access", "description": "Control plane: who may join a sale, and who first."},
     {"name": "orders", "description": "Control plane: look at orders and refund them."},
 ]
 _SECURITY = {

@@ -139,7 +139,7 @@ async function act(method, rest, operation) {
   const key = keyFor(operation);
   showNotice(note);
   const got = await insist(
-    () => call(method, salePath(slug, rest), { key }),
+    () => call(method, salePath(slug, rest), { key, headers: rest === "/join" ? invitation() : {} }),
     () => showNotice(trouble, KEEPING_PLACE),
   );
   settleKey(operation);
@@ -150,6 +150,12 @@ async function act(method, rest, operation) {
   else await askPersonally();
   render();
   tick();
+}
+
+/** The code of an invitation that was opened as a link, `?invite=CODE`. @returns {Record<string, string>} */
+function invitation() {
+  const code = new URLSearchParams(location.search).get("invite");
+  return code && /^[\x21-\x7e]+$/.test(code) ? { "Fairdrop-Invite": code } : {};
 }
 
 /**

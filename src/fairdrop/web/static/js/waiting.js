@@ -65,7 +65,8 @@ export function waiting(_model, actions) {
     bar.value = progress(first, people);
     const waitText = paceWords(sale.mode, range);
     setText(wait, waitText);
-    setText(details, `Your number is ${formatCount(place.position)}. Now serving ${formatCount(sale.served)}; ${count(sale.waiting, "person", "people")} in the line.`);
+    if (place.position < 0) setText(details, "Your invitation puts you ahead of the line.");
+    else setText(details, `Your number is ${formatCount(place.position)}. Now serving ${formatCount(sale.served)}; ${count(sale.waiting, "person", "people")} in the line.`);
     setText(warning, scarcity(people, sum(sale, "free"), sum(sale, "held")));
     warning.hidden = warning.textContent === "";
     if (performance.now() - spokenAt >= SPOKEN_EVERY_MS) {

@@ -12,6 +12,10 @@ const OTHER_BROWSER = "Open the sale in the browser in which you joined the line
 /** @type {Record<string, string>} */
 const WORDS = {
   sale_not_open: "The sale is not open yet. This page shows the button as soon as it is.",
+  invite_required: "This sale is for invited people. Open it with the link of your invitation.",
+  invite_refused: "This invitation does not count, or it was used by somebody else.",
+  captcha_required: "Show that you are a person before you join.",
+  too_many_requests: "Too many requests come from your address. Wait a moment and try again; your place is safe.",
   sale_closed: "The sale takes nobody in any more.",
   not_called: "It is not your turn yet. Your place is kept.",
   missed: "Your turn passed before you entered, but your place is kept: take it back.",
