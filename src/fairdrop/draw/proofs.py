@@ -1,7 +1,7 @@
 """The proof of an entry that anybody can check: signed with Ed25519, on demand (W4).
 
 The receipt that joining gives is a MAC: quick to make, and worth something only to us. Whoever
-wants one that holds against us exchanges it here for a JWT. Signing takes some 35 us, half of what
+wants one that holds against us exchanges it here for a JWT. Signing takes some 50 us, nearly what
 a whole join costs, so it is not done for everybody (docs/decisions tells the figures).
 """
 

@@ -16,7 +16,7 @@ store lost it: only servers that hold the key can make or check one. The proof t
 check is signed on demand (:mod:`fairdrop.draw`).
 
 The same place gives the same receipt, so joining again costs no second one. Issuing or reading
-takes about 3 us.
+takes 3 to 5 us.
 """
 
 from __future__ import annotations
