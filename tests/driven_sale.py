@@ -106,6 +106,7 @@ class Scripts:
         self.extend = script("inventory", "extend", inventory.Extended)
         self.expire = script("inventory", "expire", inventory.Expired)
         self.load = script("inventory", "load", inventory.Loaded)
+        self.give_back = script("inventory", "give_back", inventory.GivenBack)
         self.reduce = script("inventory", "reduce", inventory.Reduced)
         self.figures = script("inventory", "figures", inventory.Figures)
 

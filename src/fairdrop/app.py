@@ -26,6 +26,7 @@ from fairdrop.checkout import (
     Inbox,
     Loader,
     Reconciler,
+    Refunds,
     Restoration,
     Settlement,
     Sweeper,
@@ -73,6 +74,7 @@ class Parts:
     settlement: Settlement
     sweeper: Sweeper
     reconciler: Reconciler
+    refunds: Refunds
     admissions: AdmissionTokens
     visitors: VisitorTokens
     receipts: Receipts
@@ -145,6 +147,7 @@ async def open_parts(settings: Settings) -> AsyncIterator[Parts]:
             loader=Loader(database, catalog, inventory),
             settlement=Settlement(database, inventory, waiting_room),
             sweeper=Sweeper(database, inventory, waiting_room),
+            refunds=Refunds(database, inventory),
             reconciler=Reconciler(
                 database, gateways, inbox, check_after_ms=settings.payment_check_after_ms
             ),

@@ -186,7 +186,8 @@ class Worker:
         return 0.0 if await self._parts.reconciler.check_payments() else interval_s
 
     async def _pay_refunds(self, interval_s: float) -> float:
-        return 0.0 if await self._parts.reconciler.pay_refunds() else interval_s
+        paid = await self._parts.reconciler.pay_refunds()
+        return 0.0 if paid + await self._parts.refunds.return_units() else interval_s
 
 
 async def _each(sales: Iterable[Sale], step: Callable[[Sale], Awaitable[object]]) -> None:

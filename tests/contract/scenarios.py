@@ -372,6 +372,15 @@ async def reduce(sale: DrivenSale) -> Provoked:
 
 
 @scenario
+async def give_back(sale: DrivenSale) -> Provoked:
+    refund = ["refund", "a", [["seat", [1]]]]
+    yield "NO_SALE", await not_loaded(sale.scripts.give_back(sale.ref, refund))
+    await sale.load([VariantLoad("seat", 5, 5, 2, 1)], bought={"a": 1})
+    yield "RETURNED", (await sale.scripts.give_back(sale.ref, refund)).status
+    yield "RETURNED_BEFORE", (await sale.scripts.give_back(sale.ref, refund)).status
+
+
+@scenario
 async def figures(sale: DrivenSale) -> Provoked:
     yield "NO_SALE", await not_loaded(sale.figures())
     await sale.load()

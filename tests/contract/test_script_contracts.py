@@ -16,6 +16,7 @@ from fairdrop.inventory import (
     ChangeOutcome,
     CommitOutcome,
     ExtendOutcome,
+    GivenBack,
     Loaded,
     Reduced,
     ReleaseOutcome,
@@ -46,6 +47,7 @@ TELL_STATES = ("join", "status", "claim")
 STATUS_ONLY = {
     "load": Loaded,
     "reduce": Reduced,
+    "give_back": GivenBack,
     "fill": Filled,
     "measures": Measures,
     "adapt": Adapted,

@@ -6,7 +6,7 @@ from .loading import Loader
 from .model import Order, OrderLine, Payment, PayRefusal, StartRefusal
 from .pricing import Price, price_of, step_minor
 from .reconcile import Reconciler
-from .refunds import Granted, Refund, RefundRefusal, Refunds
+from .refunds import Granted, Refund, RefundRefusal, Refunds, Wanted
 from .restoring import ReceiptRefusal, Restoration
 from .rules import TRANSITIONS, Cause, OrderState
 from .service import Checkout
@@ -39,6 +39,7 @@ __all__ = [
     "Step",
     "Sweeper",
     "Swept",
+    "Wanted",
     "price_of",
     "step_minor",
 ]

@@ -32,6 +32,7 @@ NAMES = MappingProxyType(
         "holds": "hash: hold id -> msgpack [buyer, admission, deadline, phase, lines, marks if any]",
         "verified": "hash: mark of a verified phone or payment method -> hold id",
         "due": "sorted set: hold id -> deadline (ms)",
+        "backs": "set: ids of refunds whose units have come back",
         "buyer": "hash: buyer -> units held and bought in the sale",
         "idem": "prefix of hashes, one a period: <buyer>:<key> -> msgpack [fingerprint, first answer]",
     }

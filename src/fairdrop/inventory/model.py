@@ -208,6 +208,13 @@ class Reduced(msgspec.Struct, array_like=True, frozen=True):
     retired: list[int] = []
 
 
+class GivenBack(msgspec.Struct, array_like=True, frozen=True):
+    """Units that were sold are free again: RETURNED now, or RETURNED_BEFORE."""
+
+    status: str
+    units: int = 0
+
+
 class VariantFigures(msgspec.Struct, array_like=True, frozen=True):
     """Live stock of one variant: ``free + buffer + held + sold = quantity``, always.
 

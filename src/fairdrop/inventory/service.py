@@ -17,7 +17,9 @@ from .model import (
     Extended,
     ExtendOutcome,
     Figures,
+    GivenBack,
     HoldLoad,
+    Lines,
     Loaded,
     Reduced,
     Release,
@@ -77,6 +79,7 @@ class Inventory:
         self._expire = SaleScript(store, _PACKAGE, "expire", Expired)
         self._load = SaleScript(store, _PACKAGE, "load", Loaded)
         self._reduce = SaleScript(store, _PACKAGE, "reduce", Reduced)
+        self._give_back = SaleScript(store, _PACKAGE, "give_back", GivenBack)
         self._figures = SaleScript(store, _PACKAGE, "figures", Figures)
 
     def reserve(self, sale: SaleRef, request: ReserveRequest) -> asyncio.Future[Reservation]:
@@ -162,6 +165,10 @@ class Inventory:
         if units < 1:
             raise ValueError("stock is reduced by at least one unit")
         return await self._reduce(sale, [variant, units])
+
+    async def give_back(self, sale: SaleRef, refund: str, buyer: str, lines: Lines) -> GivenBack:
+        """Units that were sold to the buyer are free again (O9); once, by the refund's id."""
+        return await self._give_back(sale, [refund, buyer, lines])
 
     async def figures(self, sale: SaleRef, variants: Sequence[str]) -> Figures:
         """The live figures, in one read (H10)."""

@@ -247,10 +247,29 @@ CREATE TABLE refunds (
     -- money that goes back by itself (O7).
     request_key    text,
     request_digest text,
+    -- What of the amount was booking fee; 0 for money that never became revenue.
+    fee_minor    bigint NOT NULL DEFAULT 0
+        CONSTRAINT refunds_fee_minor_check CHECK (fee_minor BETWEEN 0 AND amount_minor),
+    -- The epoch of the store that is still to be told that units are free again; NULL when there are
+    -- none, or it knows.
+    pool_epoch   integer,
     UNIQUE (order_id, request_key)
 );
 CREATE INDEX refunds_due ON refunds (next_try_at) WHERE state = 'PENDING';
 CREATE INDEX refunds_by_order ON refunds (order_id);
+CREATE INDEX refunds_to_pool ON refunds (created_at) WHERE pool_epoch IS NOT NULL;
+
+-- Units whose money went back: each once. Those that went to the pool are no longer their order's,
+-- whose lines still name them; the others stay sold, to nobody else.
+CREATE TABLE refund_units (
+    refund_id  uuid NOT NULL REFERENCES refunds,
+    order_id   uuid NOT NULL,
+    variant_id uuid NOT NULL,
+    serial     integer NOT NULL,
+    to_pool    boolean NOT NULL,
+    PRIMARY KEY (order_id, variant_id, serial)
+);
+CREATE INDEX refund_units_by_refund ON refund_units (refund_id);
 
 -- What gateways told us, stored before they are answered (O6). Settled rows stay, as the proof
 -- that a repeated delivery was seen; the mark is set in the transaction that does the work.

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from fairdrop.checkout import Granted, Order, OrderState, Refunds
+from fairdrop.checkout import Granted, Order, OrderState, Wanted
 from fairdrop.drivers.keys import sale_key
 from tests.integration.checkout.shop import Shop
 
@@ -60,8 +60,8 @@ class BusyShop(Shop):
             note[word] = await self.now(note[word], state)
 
     async def grant(self, order: Order, amount_minor: int | None) -> str:
-        refunds = Refunds(self.parts.database)
-        granted = await refunds.grant(order.id, amount_minor, "x", key="k", actor="test")
+        wanted = Wanted(amount_minor=amount_minor, reason="x")
+        granted = await self.parts.refunds.grant(order.id, wanted, key="k", actor="test")
         assert isinstance(granted, Granted), granted
         return granted.refund.id
 

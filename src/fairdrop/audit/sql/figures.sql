@@ -19,6 +19,8 @@ WITH confirmed AS (
 ), sold AS (
     SELECT l.variant_id, s.serial, l.order_id
     FROM confirmed c JOIN order_lines l ON l.order_id = c.id CROSS JOIN unnest(l.serials) AS s (serial)
+    WHERE NOT EXISTS (SELECT FROM refund_units r WHERE r.to_pool AND r.order_id = l.order_id
+        AND r.variant_id = l.variant_id AND r.serial = s.serial)
     UNION
     SELECT u.variant_id, u.serial, u.order_id FROM units u JOIN variants v ON v.id = u.variant_id
     WHERE v.sale_id = $1 AND u.state = 'SOLD'

@@ -50,20 +50,17 @@ WHERE (e.debit, e.credit, e.currency) IS DISTINCT FROM (b.debit_minor, b.credit_
 ORDER BY 2, 4, 5 LIMIT $1;
 
 -- name: refund_shares
--- Of everything granted for an order, the fees bear their share, rounded once (half up).
+-- What a refund takes back from fees is what it says, and no order's fees are taken back twice.
 WITH owed AS (
-    SELECT order_id, COALESCE(sum(debit_minor) FILTER (WHERE account = 'FEES'), 0)::bigint AS fees
-    FROM ledger_entries WHERE kind = 'REFUND_OWED' GROUP BY order_id
-), granted AS (
-    SELECT order_id, sum(amount_minor)::bigint AS amount FROM refunds GROUP BY order_id
+    SELECT reference, COALESCE(sum(debit_minor) FILTER (WHERE account = 'FEES'), 0)::bigint AS fees
+    FROM ledger_entries WHERE kind = 'REFUND_OWED' GROUP BY reference
 )
-SELECT o.id AS order_id,
-    (2 * g.amount * o.fee_minor + o.total_minor) / (2 * o.total_minor) AS expected_minor,
-    w.fees AS found_minor
-FROM owed w JOIN orders o ON o.id = w.order_id JOIN granted g ON g.order_id = o.id
-WHERE o.total_minor > 0
-    AND w.fees <> (2 * g.amount * o.fee_minor + o.total_minor) / (2 * o.total_minor)
-ORDER BY o.id LIMIT $1;
+SELECT r.order_id, r.fee_minor AS expected_minor, w.fees AS found_minor
+FROM owed w JOIN refunds r ON r.id = w.reference WHERE w.fees <> r.fee_minor
+UNION ALL
+SELECT o.id, o.fee_minor, sum(r.fee_minor)::bigint FROM refunds r JOIN orders o ON o.id = r.order_id
+GROUP BY o.id, o.fee_minor HAVING sum(r.fee_minor) > o.fee_minor
+ORDER BY 1 LIMIT $1;
 
 -- name: revenue
 -- What was ever credited to sales and fees, beside the sums over sold orders; by sale and currency.

@@ -55,14 +55,16 @@ WHERE wrong <> '{}' ORDER BY id LIMIT $1;
 
 -- name: unit_checks
 -- Each serial of an order that is sold or under way is one unit row of that order in that state, and
--- there are no other unit rows.
+-- there are no other unit rows. Units that went back to the pool are their order's no longer.
 WITH expected AS (
     SELECT l.order_id, l.variant_id, s.serial,
         CASE WHEN o.state IN ('RESERVED', 'PAYMENT_PENDING') THEN 'HELD' ELSE 'SOLD' END AS state
     FROM orders o JOIN order_lines l ON l.order_id = o.id CROSS JOIN unnest(l.serials) AS s (serial)
-    WHERE o.state IN ('RESERVED', 'PAYMENT_PENDING', 'CONFIRMED', 'PARTIALLY_REFUNDED', 'DISPUTED')
+    WHERE (o.state IN ('RESERVED', 'PAYMENT_PENDING', 'CONFIRMED', 'PARTIALLY_REFUNDED', 'DISPUTED')
         OR (o.state IN ('REFUND_PENDING', 'REFUNDED') AND EXISTS (SELECT FROM order_transitions t
-            WHERE t.order_id = o.id AND t.to_state = 'CONFIRMED'))
+            WHERE t.order_id = o.id AND t.to_state = 'CONFIRMED')))
+        AND NOT EXISTS (SELECT FROM refund_units r WHERE r.to_pool AND r.order_id = l.order_id
+            AND r.variant_id = l.variant_id AND r.serial = s.serial)
 )
 SELECT CASE WHEN u.order_id IS NULL THEN 'unit_missing' WHEN e.order_id IS NULL THEN 'unit_unexpected'
         ELSE 'unit_state' END AS kind,
@@ -83,8 +85,10 @@ ORDER BY 2, 4, 5 LIMIT $1;
 SELECT l.variant_id, v.sale_id, s.serial, array_agg(o.id ORDER BY o.id) AS order_ids
 FROM orders o JOIN order_lines l ON l.order_id = o.id CROSS JOIN unnest(l.serials) AS s (serial)
     JOIN variants v ON v.id = l.variant_id
-WHERE o.state IN ('RESERVED', 'PAYMENT_PENDING', 'CONFIRMED', 'PARTIALLY_REFUNDED', 'DISPUTED')
+WHERE (o.state IN ('RESERVED', 'PAYMENT_PENDING', 'CONFIRMED', 'PARTIALLY_REFUNDED', 'DISPUTED')
     OR (o.state IN ('REFUND_PENDING', 'REFUNDED') AND EXISTS (SELECT FROM order_transitions t
-        WHERE t.order_id = o.id AND t.to_state = 'CONFIRMED'))
+        WHERE t.order_id = o.id AND t.to_state = 'CONFIRMED')))
+    AND NOT EXISTS (SELECT FROM refund_units r WHERE r.to_pool AND r.order_id = l.order_id
+        AND r.variant_id = l.variant_id AND r.serial = s.serial)
 GROUP BY l.variant_id, v.sale_id, s.serial HAVING count(*) > 1
 ORDER BY l.variant_id, s.serial LIMIT $1;

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
+from fairdrop.ids import is_uuid
 from fairdrop.money import is_currency
 
 from .local_time import zone_of
@@ -39,6 +40,12 @@ def _currency(code: str) -> str:
     if not is_currency(code):
         raise ValueError("ISO 4217 has no currency of this code")
     return code
+
+
+def _variant(text: str) -> str:
+    if not is_uuid(text):
+        raise ValueError("no variant has this id")
+    return text
 
 
 def _zone(name: str) -> str:
@@ -299,10 +306,37 @@ class RestorationBody(_Body):
     grace_ms: Grace
 
 
+class RefundUnit(_Body):
+    """One unit of the order."""
+
+    variant: Annotated[str, Field(max_length=64), AfterValidator(_variant)]
+    serial: Annotated[int, Field(ge=1, le=2**31 - 1)]
+
+
 class RefundBody(_Body):
-    """Money to give back: all that is left, or ``amount_minor`` of it."""
+    """Money to give back: all that is left, ``amount_minor`` of it, or that of single units."""
 
     amount_minor: Annotated[
         int | None, Field(ge=1, le=10**15, description="In minor units; left out or null: all.")
     ] = None
+    units: Annotated[
+        list[RefundUnit] | None,
+        Field(min_length=1, max_length=1_000, description="Units whose money goes back."),
+    ] = None
+    to_pool: Annotated[
+        bool,
+        Field(description="Put the units on sale again: those named, or all with a full refund."),
+    ] = False
+    keep_fee: Annotated[bool, Field(description="Keep the booking fee.")] = False
     reason: Annotated[str, Field(min_length=1, max_length=500), AfterValidator(_plain)]
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Self:
+        if self.amount_minor is not None and self.units is not None:
+            raise ValueError("an amount or units, not both")
+        if self.to_pool and self.amount_minor is not None:
+            raise ValueError("only units, or all of them, can go back to the pool")
+        named = [(unit.variant, unit.serial) for unit in self.units or ()]
+        if len(set(named)) != len(named):
+            raise ValueError("each unit once")
+        return self

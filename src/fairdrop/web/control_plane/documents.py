@@ -239,6 +239,7 @@ class RefundDocument(_Document):
     id: str
     order: str
     amount_minor: int
+    fee_minor: int = Field(description="What of the amount was booking fee.")
     currency: str
     reason: str
     state: str
@@ -334,6 +335,7 @@ def refund_document(refund: Refund) -> RefundDocument:
         id=refund.id,
         order=refund.order,
         amount_minor=refund.amount_minor,
+        fee_minor=refund.fee_minor,
         currency=refund.currency,
         reason=refund.reason,
         state=refund.state,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, Header, Path, Query, Response
 
-from fairdrop.checkout import OrderDesk, OrderState, RefundRefusal, Refunds
+from fairdrop.checkout import OrderDesk, OrderState, RefundRefusal, Wanted
 from fairdrop.ids import is_uuid
 from fairdrop.web.wire import Problem
 
@@ -36,13 +36,18 @@ _REFUSALS = {
         "A refund of this order is on its way; ask again when the gateway has paid it.",
     ),
     RefundRefusal.TOO_MUCH: (422, "That is more than came in and has not gone back yet."),
+    RefundRefusal.NOT_PAYABLE: (422, "The gateway cannot pay this amount to the minor unit."),
+    RefundRefusal.NOT_THEIR_UNIT: (
+        422,
+        "A unit is not of this order, or its money went back already.",
+    ),
     RefundRefusal.KEY_REUSED: (422, "This Idempotency-Key came with another request before."),
 }
 
 
 def router(parts: Parts) -> APIRouter:
     """The routes of orders."""
-    desk, refunds = OrderDesk(parts.database), Refunds(parts.database)
+    desk, refunds = OrderDesk(parts.database), parts.refunds
     routes = APIRouter(tags=["orders"])
 
     @routes.get("/sales/{sale}/orders", responses=NOT_FOUND)
@@ -97,9 +102,10 @@ def router(parts: Parts) -> APIRouter:
     ) -> RefundDocument:
         """Give part or all of a confirmed order's money back.
 
-        It is booked at once, from sales and fees in proportion; the gateway pays it out within
-        seconds. Never more goes back than came in, refunds on their way included. The units stay
-        with the order.
+        All that is left, an amount, or single units at their price. Of the booking fee its share goes
+        back too, unless it is kept. It is booked at once; the gateway pays it out within seconds.
+        Never more goes back than came in, refunds on their way included. Units stay with the order
+        unless they are put on sale again.
         """
         if key is None or _KEY.fullmatch(key) is None:
             raise Problem(
@@ -108,7 +114,14 @@ def router(parts: Parts) -> APIRouter:
                 "Send an Idempotency-Key of 1 to 64 letters, digits, - or _, and the same one when"
                 " you repeat the request.",
             )
-        answer = await refunds.grant(order, body.amount_minor, body.reason, key=key, actor=ACTOR)
+        wanted = Wanted(
+            amount_minor=body.amount_minor,
+            units=[(unit.variant, unit.serial) for unit in body.units or ()],
+            to_pool=body.to_pool,
+            keep_fee=body.keep_fee,
+            reason=body.reason,
+        )
+        answer = await refunds.grant(order, wanted, key=key, actor=ACTOR)
         if isinstance(answer, RefundRefusal):
             raise _refused(answer)
         if answer.replayed:

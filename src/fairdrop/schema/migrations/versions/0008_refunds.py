@@ -1,0 +1,18 @@
+"""Refunds of single units, and units that go back to the pool (O9)."""
+
+from fairdrop.schema.statements import run_file
+
+revision = "0008"
+down_revision = "0007"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    """Add the columns, and the table of units whose money went back."""
+    run_file("0008_refunds")
+
+
+def downgrade() -> None:
+    """Migrations lead forwards only."""
+    raise NotImplementedError("restore a backup instead")
