@@ -2,15 +2,15 @@
 
 from fairdrop.schema.statements import run_file
 
-revision = "0008"
-down_revision = "0007"
+revision = "0009"
+down_revision = "0008"
 branch_labels = None
 depends_on = None
 
 
 def upgrade() -> None:
     """Add the columns, and the table of units whose money went back."""
-    run_file("0008_refunds")
+    run_file("0009_refunds")
 
 
 def downgrade() -> None:
