@@ -93,6 +93,7 @@ class Scripts:
         self.adapt = script("waiting_room", "adapt", waiting_room.Adapted)
         self.restore = script("waiting_room", "restore", waiting_room.Restored)
         self.grace = script("waiting_room", "grace", waiting_room.Grace)
+        self.called = script("waiting_room", "called", waiting_room.Called)
         self.tick = script("waiting_room", "tick", waiting_room.Ticked)
         self.spend = script("access", "spend", Spent)
         self.rates = script("access", "rates", Counted)
@@ -229,6 +230,12 @@ class DrivenSale:
             self.ref, [milliseconds], now_ms=self.now_ms
         )
         return reply.restoring_until_ms
+
+    async def called(self, from_ms: int = 0, limit: int = 1_000) -> waiting_room.Called:
+        called: waiting_room.Called = await self.scripts.called(
+            self.ref, [from_ms, limit], now_ms=self.now_ms
+        )
+        return called
 
     async def tick(self, limit: int = 500) -> Ticked:
         ticked: Ticked = await self.scripts.tick(self.ref, [limit], now_ms=self.now_ms)

@@ -42,6 +42,7 @@ from fairdrop.waiting_room import (
     ApiKeys,
     Completions,
     Receipts,
+    StreamTickets,
     VisitorTokens,
     WaitingRoom,
     read_keys,
@@ -84,6 +85,7 @@ class Parts:
     addresses: Addresses
     limits: Limits
     draws: Draws
+    tickets: StreamTickets
     entry_proofs: EntryProofs
     proofs: Proofs
     invites: Invites
@@ -160,6 +162,7 @@ async def open_parts(settings: Settings) -> AsyncIterator[Parts]:
             addresses=addresses,
             limits=_limits(store, settings),
             draws=Draws(database, waiting_room, Beacons()),
+            tickets=StreamTickets(visitor_key.encode()),
             entry_proofs=EntryProofs(read_keys(split_keys(signing_keys))),
             proofs=Proofs(
                 store,

@@ -111,6 +111,19 @@ class Settings(BaseSettings):
         0.2, ge=0, description="The same for one address, beyond its first ten"
     )
 
+    push_port: int = Field(
+        8001, ge=0, le=65_535, description="Port of the push process; 0 picks one"
+    )
+    push_url: str | None = Field(
+        None,
+        description="How browsers reach the push process: https://… or / when a proxy puts it under"
+        " the same address; without it they poll",
+        pattern=r"^(/|https?://[A-Za-z0-9.:\[\]-]+/?)$",
+    )
+    push_connections: int = Field(
+        20_000, ge=1, le=1_000_000, description="Streams that one push process keeps open"
+    )
+
     gateway_url: str | None = Field(None, description="Address of the sandbox gateway")
     gateway_secret_key: SecretStr | None = Field(None)
     gateway_webhook_secret: SecretStr | None = Field(None)

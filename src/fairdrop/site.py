@@ -13,7 +13,7 @@ import sys
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Self
 
-from fairdrop.embedded import ChildSpec, EmbeddedServices, free_ports, listening
+from fairdrop.embedded import ChildSpec, EmbeddedServices, free_port, free_ports, listening
 from fairdrop.faults import DIRECTORY
 from fairdrop.schema.migrate import ensure_migrated
 from fairdrop.settings import OTHERS_SECRETS, SECRETS, Settings
@@ -89,6 +89,7 @@ class Site:
         port, gateway_port = free_ports(
             2, host=wanted.host, preferred=(wanted.port,) if wanted.port else ()
         )
+        push_port = free_port(host=wanted.host, preferred=wanted.push_port if wanted.port else None)
         self.url = (wanted.public_url or f"http://{wanted.host}:{port}").rstrip("/")
         self.gateway_url = f"http://{wanted.host}:{gateway_port}"
         self._gateway_port = gateway_port
@@ -102,6 +103,10 @@ class Site:
                 "store_url": store_url,
                 "database_url": database_url,
                 "port": port,
+                "push_port": push_port,
+                # Behind a proxy only its operator knows where the push process can be reached.
+                "push_url": wanted.push_url
+                or (None if wanted.public_url else f"http://{wanted.host}:{push_port}"),
                 "public_url": self.url,
                 "gateway_url": self.gateway_url,
             }
@@ -140,6 +145,15 @@ class Site:
                 ready=listening(settings.host, settings.port),
             ),
         ]
+        children.append(
+            ChildSpec(
+                name="push",
+                argv=(*python, "fairdrop", "push"),
+                env=env,
+                log_path=log / "push.log",
+                ready=listening(settings.host, settings.push_port),
+            )
+        )
         if self._with_worker:
             children.append(
                 ChildSpec(

@@ -131,6 +131,13 @@ async def revocations(sale: DrivenSale) -> Provoked:
 
 
 @scenario
+async def called(sale: DrivenSale) -> Provoked:
+    yield "NO_SALE", await not_loaded(sale.called())
+    await sale.load()
+    yield "OK", (await sale.called()).status
+
+
+@scenario
 async def tick(sale: DrivenSale) -> Provoked:
     yield "NO_SALE", await not_loaded(sale.tick())
     await sale.load()

@@ -5,9 +5,11 @@ import os
 import secrets
 import signal
 import tempfile
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import aiohttp
 import psutil
 import pytest
 import pytest_asyncio
@@ -15,6 +17,7 @@ import pytest_asyncio
 from fairdrop.app import Parts, open_parts
 from fairdrop.audit import audit, figures
 from fairdrop.embedded import remove_data
+from fairdrop.rehearsal.control import Control
 from fairdrop.rehearsal.drop import Deadlines, Drop
 from fairdrop.rehearsal.rehearse import Snapshot, Wanted, rehearse
 from fairdrop.rehearsal.report import Report, make_report
@@ -116,7 +119,7 @@ def assert_all_promises_held(report: Report, killer: Killer) -> None:
     assert found["ledger_variance_minor"] == 0
 
 
-@pytest.mark.parametrize("name", ["valkey", "postgres", "gateway", "web", "worker"])
+@pytest.mark.parametrize("name", ["valkey", "postgres", "gateway", "web", "push", "worker"])
 async def test_a_process_that_is_killed_comes_back_and_every_promise_holds(
     site: Site, parts: Parts, name: str
 ) -> None:
@@ -150,3 +153,48 @@ async def test_a_web_worker_that_is_killed_comes_back_and_every_promise_holds(
 
 def _line(process: psutil.Process) -> str:
     return " ".join(process.cmdline())
+
+
+async def test_whoever_listens_when_the_push_process_is_killed_misses_no_turn(
+    site: Site, parts: Parts
+) -> None:
+    """W7: the streams hold nothing that the store does not; who comes back is told the present."""
+    async with Control(site.url, site.admin_key) as control:
+        drop = Drop(slug=f"push-{secrets.token_hex(4)}", name="Push", units=5, rate_per_s=1.0)
+        sale_id = await control.create(drop.body(time.time() - 1))
+    sale = await parts.catalog.sale(sale_id)
+    assert sale is not None
+    visitor, token = parts.visitors.new()
+    url = f"{site.settings.push_url}/v1/sales/{sale.id}/stream"
+    async with (
+        aiohttp.ClientSession(cookies={"fairdrop_visitor": token}) as session,
+        asyncio.timeout(40),
+    ):
+        async with session.get(url) as stream:
+            assert await _heard(stream, b'"state":"NOT_ENTERED"')
+            assert await _heard(stream, b'"mode":"open"')
+            pid = site.supervisor.pid_of("push")
+            assert pid is not None
+            os.kill(pid, signal.SIGKILL)
+            # Called while nobody could be told.
+            await parts.waiting_room.join(sale.ref, visitor)
+            assert not await _heard(stream, b"nothing any more")
+        while True:
+            try:
+                stream = await session.get(url)
+                break
+            except aiohttp.ClientError:
+                await asyncio.sleep(0.05)
+        assert await _heard(stream, b'"state":"READY"')
+        stream.close()
+
+
+async def _heard(stream: aiohttp.ClientResponse, text: bytes) -> bool:
+    """Whether a line with this text comes before the stream ends."""
+    try:
+        async for line in stream.content:
+            if text in line:
+                return True
+    except aiohttp.ClientError:
+        pass
+    return False

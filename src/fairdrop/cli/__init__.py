@@ -166,6 +166,19 @@ def web(
 
 
 @app.command()
+def push(
+    port: Annotated[int | None, typer.Option(help="Port to listen on [default: 8001]")] = None,
+) -> None:
+    """Run one push process only: WebSockets and server-sent events, told of every change.
+
+    Web workers tell browsers where it is by FAIRDROP_PUSH_URL; without it they poll.
+    """
+    from .push import run_push
+
+    run_push(_settings(push_port=port))
+
+
+@app.command()
 def worker() -> None:
     """Run one background worker only; any number may run side by side."""
     from .worker import run_worker

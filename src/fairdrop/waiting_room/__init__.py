@@ -6,6 +6,7 @@ from .completions import Conflict as CompletionConflict
 from .completions import Outcome as CompletionOutcome
 from .model import (
     REVOKED_CHARS,
+    Called,
     Filled,
     FrontOutcome,
     LeaveOutcome,
@@ -33,15 +34,18 @@ from .signing_keys import (
     signing_at,
     split_keys,
 )
+from .tickets import TICKET_TTL_MS, StreamTickets
 from .tokens import AdmissionTokens, Refusal, VisitorTokens
 
 __all__ = [
     "FILL_LIMIT",
     "REVOKED_CHARS",
+    "TICKET_TTL_MS",
     "Admission",
     "AdmissionTokens",
     "Algorithm",
     "ApiKeys",
+    "Called",
     "CompletionConflict",
     "CompletionOutcome",
     "Completions",
@@ -65,6 +69,7 @@ __all__ = [
     "Standing",
     "State",
     "Step",
+    "StreamTickets",
     "Ticked",
     "VisitorTokens",
     "WaitingRoom",

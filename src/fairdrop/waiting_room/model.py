@@ -99,6 +99,15 @@ class Filled(msgspec.Struct, array_like=True, frozen=True):
     placed: int = 0
 
 
+class Called(msgspec.Struct, array_like=True, frozen=True):
+    """The reply of ``called``: (visitor, claim deadline) of those invited, and how long a window is."""
+
+    status: str
+    claim_ttl_ms: int = 0
+    people: list[tuple[str, int]] = []
+    more: bool = False
+
+
 class LeaveOutcome(StrEnum):
     """What ``leave`` found."""
 

@@ -10,6 +10,7 @@ from fairdrop.ids import new_secret_id
 from .model import (
     REVOKED_CHARS,
     Adapted,
+    Called,
     Entrants,
     Filled,
     Fronted,
@@ -46,6 +47,8 @@ ENTRANTS_PIECE = 2_000
 """Entrants read in one run of ``entrants``: about 1 ms of the store's time."""
 FILL_LIMIT = 500
 """People put into the line in one run of ``fill``: about 1 ms of the store's time (case 37)."""
+CALLED_PAGE = 1_000
+"""People read in one run of ``called``: under 1 ms of the store's time (case 37)."""
 REVOKED_PAGE = 10_000
 """Ids read in one run of ``revocations``: about 2 ms of the store's time (case 37)."""
 REVOKED_MOST = 100_000
@@ -58,6 +61,7 @@ class WaitingRoom:
     def __init__(self, store: Store) -> None:
         """Load the scripts; nothing is sent yet."""
         self._tick = SaleScript(store, _PACKAGE, "tick", Ticked)
+        self._called = SaleScript(store, _PACKAGE, "called", Called)
         self._join: CoalescedScript[tuple[str, str], Standing] = CoalescedScript(
             SaleScript(store, _PACKAGE, "join", Line), _standings
         )
@@ -128,6 +132,10 @@ class WaitingRoom:
     ) -> asyncio.Future[LeaveOutcome]:
         """End one admission, as done or as left; a newer one of the same visitor stays."""
         return self._leave.submit(sale, (visitor, admission, completed))
+
+    async def called(self, sale: SaleRef, from_ms: int, *, now_ms: int = 0) -> Called:
+        """Who is invited, with claim deadlines of ``from_ms`` and later: a page, the earliest first."""
+        return await self._called(sale, [from_ms, CALLED_PAGE], now_ms=now_ms)
 
     async def revocations(self, sale: SaleRef) -> list[str]:
         """How the ids of admissions begin that ended before their token's expiry (W12).

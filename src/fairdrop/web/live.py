@@ -8,6 +8,8 @@ import time
 from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+
 from fairdrop.checkout import step_minor
 from fairdrop.money import exponent
 from fairdrop.waiting_room import read_outlook
@@ -29,14 +31,16 @@ class LiveDocument(NamedTuple):
 
     body: bytes
     etag: bytes
+    figures: Figures
 
 
 class Live:
     """Figures and public documents, remembered for a tick; one read at a time for each sale."""
 
-    def __init__(self, inventory: Inventory) -> None:
-        """Start with nothing remembered."""
+    def __init__(self, inventory: Inventory, *, push_url: str | None = None) -> None:
+        """Start with nothing remembered; documents tell clients where the push process is."""
         self._inventory = inventory
+        self._push_url = push_url
         self._documents: dict[SaleRef, tuple[float, int, LiveDocument]] = {}
         self._reading: dict[SaleRef, asyncio.Task[Figures]] = {}
 
@@ -53,14 +57,23 @@ class Live:
         return await asyncio.shield(task)
 
     async def document(self, sale: Sale) -> LiveDocument:
-        """The sale's public document, at most a tick old. Raises StoreUnavailable."""
+        """The sale's public document, at most a tick old. Raises StoreUnavailable.
+
+        Its entity tag stands for all it says but the server's time, which goes on when nothing else
+        changes, and names the epoch: no copy from before a reset is ever taken for right (case 3).
+        """
         known = self._documents.get(sale.ref)
         if known is not None and known[0] > time.monotonic() and known[1] == sale.version:
             return known[2]
-        document = _public(sale, await self.figures(sale))
-        body = encode(document)
-        etag = b'"' + hashlib.blake2b(body, digest_size=12).hexdigest().encode() + b'"'
-        live = LiveDocument(body, etag)
+        return await self.fresh(sale)
+
+    async def fresh(self, sale: Sale) -> LiveDocument:
+        """The document as of now: one read of the store. Raises StoreUnavailable."""
+        figures = await self.figures(sale)
+        document = _public(sale, figures, self._push_url)
+        timeless = encode(msgspec.structs.replace(document, server_time_ms=0))
+        digest = hashlib.blake2b(timeless, digest_size=12).hexdigest()
+        live = LiveDocument(encode(document), f'W/"{sale.epoch}-{digest}"'.encode(), figures)
         if len(self._documents) > 1_000:  # noqa: PLR2004 - far more sales than run at one time
             self._documents.clear()
         self._documents[sale.ref] = (time.monotonic() + TICK_S, sale.version, live)
@@ -78,7 +91,7 @@ def _outlook(sale: Sale, figures: Figures) -> OutlookDocument | None:
     return OutlookDocument(state, figures.served + outlook.lasts_for(sale.order_limit))
 
 
-def _public(sale: Sale, figures: Figures) -> PublicDocument:
+def _public(sale: Sale, figures: Figures, push_url: str | None) -> PublicDocument:
     pace = figures.pace
     restoring = pace.restoring_until_ms > figures.now_ms
     return PublicDocument(
@@ -130,4 +143,5 @@ def _public(sale: Sale, figures: Figures) -> PublicDocument:
         line_full=0 <= pace.line_cap <= figures.waiting,
         restoring_until_ms=pace.restoring_until_ms if restoring else None,
         epoch=sale.epoch,
+        push_url=push_url,
     )

@@ -57,7 +57,7 @@ class WebWorker:
             parts = await self._stack.enter_async_context(open_parts(self._settings))
             app = build(parts)
             self._app = Meter(app, parts, serve=Shortcut(app))
-            _calm_garbage_collector()
+            calm_garbage_collector()
         except Exception as error:  # noqa: BLE001 - told to the server, which stops
             await send({"type": "lifespan.startup.failed", "message": str(error)})
             return
@@ -69,7 +69,7 @@ class WebWorker:
 
 def build(parts: Parts) -> Starlette:
     """All routes of a web worker, the hottest first."""
-    live = Live(parts.inventory)
+    live = Live(parts.inventory, push_url=parts.settings.push_url)
     control = control_plane.make(parts, live)
     return Starlette(
         routes=[
@@ -77,13 +77,17 @@ def build(parts: Parts) -> Starlette:
             *health.routes(parts, live),
             Mount(control_plane.PREFIX, control),
             *openapi.routes(control),
-            *pages.routes(pages.Shop(origins=parts.settings.shop_addresses())),
+            *pages.routes(
+                pages.Shop(
+                    origins=parts.settings.shop_addresses(), push_url=parts.settings.push_url
+                )
+            ),
         ],
         exception_handlers={HTTPException: _told_as_problem, 500: _failed},
     )
 
 
-def _calm_garbage_collector() -> None:
+def calm_garbage_collector() -> None:
     """Collect rarely: a request makes no reference cycles, and its objects die by their counts.
 
     With the defaults, futures and structures of requests under way set off a collection every few

@@ -39,6 +39,7 @@ def routes(parts: Parts, live: Live) -> list[Route]:
             ("POST", "claim"): endpoint(parts, line.claim),
             ("POST", "reservations"): endpoint(parts, reservations.reserve, watch=watch),
             ("POST", "orders"): endpoint(parts, orders.start, watch=watch),
+            ("POST", "ticket"): endpoint(parts, line.ticket),
             ("GET", "draw"): endpoint(parts, draws.Parameters()),
             ("POST", "receipt"): endpoint(parts, draws.prove),
             ("GET", "auth"): endpoint(parts, foreign.auth),

@@ -30,6 +30,7 @@ class StatusDocument(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     visitor_token: str | None = None
     entry: str | None = None
     receipt: str | None = None
+    epoch: int = 0
 
 
 class RestoreRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -225,6 +226,14 @@ class PublicDocument(msgspec.Struct, frozen=True):
     line_full: bool = False
     restoring_until_ms: int | None = None
     epoch: int = 0
+    push_url: str | None = None
+
+
+class TicketDocument(msgspec.Struct, frozen=True):
+    """A ticket for one stream: shown in its address, and good for half a minute (W7)."""
+
+    ticket: str
+    expires_in_ms: int
 
 
 class ReceiptRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

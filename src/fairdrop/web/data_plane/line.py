@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from fairdrop.checkout import ReceiptRefusal
+from fairdrop.clock import now_ms
 from fairdrop.waiting_room import (
+    TICKET_TTL_MS,
     EntryReceipt,
     LeaveOutcome,
     RestoreOutcome,
@@ -25,7 +27,7 @@ from fairdrop.web.wire import Problem, encode, read_body, send_json
 from . import admissions
 from .base import VISITOR_COOKIE, decode, headers_of, required_visitor, sale_of, visitor_of
 from .checks import check_claim, check_join
-from .documents import RestoreRequest, StatusDocument
+from .documents import RestoreRequest, StatusDocument, TicketDocument
 from .invitations import check_invitation
 from .limits import limit_identities
 
@@ -174,6 +176,14 @@ async def leave(parts: Parts, scope: Scope, _receive: Receive, send: Send) -> No
     )
 
 
+async def ticket(parts: Parts, scope: Scope, _receive: Receive, send: Send) -> None:
+    """POST /v1/sales/{sale}/ticket: for a stream of a browser that sends us no cookie (W7)."""
+    visitor = required_visitor(parts, headers_of(scope))
+    sale = await sale_of(parts, scope)
+    text = parts.tickets.issue(sale.id, visitor, now_ms())
+    await send_json(send, encode(TicketDocument(text, TICKET_TTL_MS)))
+
+
 def status_body(  # noqa: PLR0913 - all that the document shows
     parts: Parts,
     sale: Sale,
@@ -208,6 +218,7 @@ def status_body(  # noqa: PLR0913 - all that the document shows
             token_expires_ms=place.deadline_ms if admitted else None,
             visitor=visitor if new_token else None,
             visitor_token=new_token,
+            epoch=sale.epoch,
             entry=place.entry or None,
         )
     )

@@ -56,11 +56,20 @@ async def sales(parts: Parts, _scope: Scope, _receive: Receive, send: Send) -> N
 async def sale(parts: Parts, live: Live, scope: Scope, _receive: Receive, send: Send) -> None:
     """GET /v1/sales/{sale}: the same document for everybody (W6)."""
     document = await live.document(await sale_of(parts, scope))
-    if headers_of(scope).get(b"if-none-match") == document.etag:
+    if _has(headers_of(scope).get(b"if-none-match"), document.etag):
         await send_raw(send, 304, [(b"etag", document.etag), _PUBLIC_CACHE])
         return
     headers = [(b"content-type", b"application/json"), (b"etag", document.etag), _PUBLIC_CACHE]
     await send_raw(send, 200, headers, document.body)
+
+
+def _has(asked: bytes | None, etag: bytes) -> bool:
+    """Whether If-None-Match names the tag, by the weak comparison of RFC 9110, section 8.8.3.2."""
+    if asked is None:
+        return False
+    opaque = etag.removeprefix(b"W/")
+    tags = [tag.strip().removeprefix(b"W/") for tag in asked.split(b",")]
+    return opaque in tags or tags == [b"*"]
 
 
 async def jwks(parts: Parts, _scope: Scope, _receive: Receive, send: Send) -> None:

@@ -61,6 +61,7 @@ _STRUCTS: tuple[type[msgspec.Struct], ...] = (
     documents.PublicDocument,
     documents.StatusDocument,
     documents.RestoreRequest,
+    documents.TicketDocument,
     documents.ReservationRequest,
     documents.ReservationDocument,
     documents.ReservationChange,

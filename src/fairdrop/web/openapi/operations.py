@@ -23,6 +23,12 @@ _SALE = ("path", "sale", "The sale's id or slug.", {"type": "string"})
 _ORDER = ("path", "order", "The order's id, which is that of its reservation.", {"type": "string"})
 _RESERVATION = ("path", "reservation", "The reservation's id.", {"type": "string"})
 _GATEWAY = ("path", "gateway", "The gateway's name, like sandbox.", {"type": "string"})
+_TICKET = (
+    "query",
+    "ticket",
+    "A ticket that names the visitor, where no cookie does.",
+    {"type": "string"},
+)
 _ADMISSION = (
     "header",
     "Fairdrop-Admission",
@@ -456,6 +462,60 @@ OPERATIONS = (
             ),
             404: _NO_SALE,
             503: _BUSY,
+        },
+        security=_ANYBODY,
+    ),
+    Operation(
+        "post",
+        "/v1/sales/{sale}/ticket",
+        "issue_ticket",
+        "A ticket for one stream",
+        "For the streams of a browser that sends us no cookie, like that of a shop of another origin:"
+        " `?ticket=…` names the visitor for half a minute, and gives nothing but the stream (W7).",
+        "line",
+        (_SALE,),
+        {
+            200: ("The ticket.", documents.TicketDocument),
+            401: _refused(_SAY_WHO),
+            404: _NO_SALE,
+            503: _BUSY,
+        },
+    ),
+    Operation(
+        "get",
+        "/v1/sales/{sale}/stream",
+        "stream_sale",
+        "The public document and your own status as Server-Sent Events",
+        "Served by the push process (`push_url` of the public document). Events: `sale`, the public"
+        " document, within a second of a change and at least every 5 s; `place`, the status document of"
+        " who listens, at the start and as soon as they are called; `bye`, when to come back. Listeners"
+        " are named by the cookie or by a ticket; without either they get `sale` alone (W7).",
+        "line",
+        (_SALE, _TICKET),
+        {
+            200: ("The events, without end.", "text/event-stream"),
+            401: _refused("The ticket is over, or not one of ours."),
+            403: _refused("The page's origin is none of the shop's."),
+            404: _NO_SALE,
+            503: _refused("As many streams are open as this process keeps; poll instead."),
+        },
+        security=_ANYBODY,
+    ),
+    Operation(
+        "get",
+        "/v1/sales/{sale}/socket",
+        "open_socket",
+        "The same as a WebSocket",
+        "Served by the push process. Every message is a JSON object `{type, data}` with the events of"
+        " `/stream` as types. Nothing is to be sent; who sends is disconnected (1008).",
+        "line",
+        (_SALE, _TICKET),
+        {
+            101: ("The WebSocket.", None),
+            401: _refused("The ticket is over, or not one of ours."),
+            403: _refused("The page's origin is none of the shop's."),
+            404: _NO_SALE,
+            503: _refused("As many streams are open as this process keeps; poll instead."),
         },
         security=_ANYBODY,
     ),

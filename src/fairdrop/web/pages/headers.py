@@ -28,8 +28,12 @@ _POLICY: Final = {
 }
 
 
-def _policy(forms_to: Iterable[str] = ()) -> str:
-    policy = {**_POLICY, "form-action": " ".join(["'self'", *forms_to])}
+def _policy(forms_to: Iterable[str] = (), connects_to: Iterable[str] = ()) -> str:
+    policy = {
+        **_POLICY,
+        "form-action": " ".join(["'self'", *forms_to]),
+        "connect-src": " ".join(["'self'", *connects_to]),
+    }
     return "; ".join(f"{name} {value}" for name, value in policy.items())
 
 
@@ -54,9 +58,14 @@ _ON_PAGES: Final[tuple[Header, ...]] = (
 )
 
 
-def page_headers(forms_to: Iterable[str] = ()) -> tuple[Header, ...]:
-    """What a page is sent with, besides its type, length and tag; its forms may go to those origins."""
-    policy = (b"content-security-policy", _policy(forms_to).encode())
+def page_headers(
+    forms_to: Iterable[str] = (), connects_to: Iterable[str] = ()
+) -> tuple[Header, ...]:
+    """What a page is sent with, besides its type, length and tag.
+
+    Its forms may go to the origins of ``forms_to``, its scripts may speak to those of ``connects_to``.
+    """
+    policy = (b"content-security-policy", _policy(forms_to, connects_to).encode())
     return (*_EVERYWHERE, policy, *_ON_PAGES, (b"cache-control", PAGE_CACHE.encode()))
 
 

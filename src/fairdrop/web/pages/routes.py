@@ -33,6 +33,15 @@ class Shop:
     name: str = "Fairdrop"
     origins: tuple[str, ...] = ()
     """Shops that the waiting room may hand people over to, like ``https://shop.example.org``."""
+    push_url: str | None = None
+    """Where the push process is, when that is not behind the same address."""
+
+    def streams(self) -> tuple[str, ...]:
+        """The origins of streams that pages may open, besides their own."""
+        if self.push_url is None or self.push_url == "/":
+            return ()
+        origin = self.push_url.rstrip("/")
+        return (origin, origin.replace("http", "ws", 1))
 
 
 def routes(shop: Shop | None = None) -> list[Route | Mount]:
@@ -53,7 +62,7 @@ def routes(shop: Shop | None = None) -> list[Route | Mount]:
     for path, name in _PAGES.items():
         modules = [assets.url(module) for module in assets.modules(f"js/{name}.js")]
         html = templates.get_template(f"{name}.html").render(shop=shop, modules=modules)
-        headers = page_headers(shop.origins if name == "enter" else ())
+        headers = page_headers(shop.origins if name == "enter" else (), shop.streams())
         page = Document.of(html.encode(), media_type="text/html; charset=utf-8", headers=headers)
         found.append(
             Route(path, page, methods=["GET"], name=f"{name}_page", include_in_schema=False)
