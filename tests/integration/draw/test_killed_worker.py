@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from fairdrop.app import Parts, open_parts
+from fairdrop.catalog import Sale
 from fairdrop.draw import DrawState, verify
 from fairdrop.drivers.keys import sale_key
 from fairdrop.embedded import BackgroundServices
@@ -50,7 +51,7 @@ def running_worker(settings: Settings) -> Iterator[subprocess.Popen[bytes]]:
         process.wait()
 
 
-async def fill_lobby(parts: Parts, sale: Any) -> dict[str, str]:
+async def fill_lobby(parts: Parts, sale: Sale) -> dict[str, str]:
     """A crowd in the lobby, as ``join`` leaves it: entry id -> visitor."""
     crowd = {new_secret_id(): new_secret_id() for _ in range(PEOPLE)}
     redis, items = parts.store.redis, [*crowd.items()]
@@ -64,12 +65,12 @@ async def fill_lobby(parts: Parts, sale: Any) -> dict[str, str]:
     return crowd
 
 
-async def filled(parts: Parts, sale: Any) -> int:
+async def filled(parts: Parts, sale: Sale) -> int:
     got: Any = await parts.store.redis.hget(sale_key(*sale.ref, "ctr"), "filled")
     return int(got or 0)
 
 
-async def state(parts: Parts, sale: Any) -> str:
+async def state(parts: Parts, sale: Sale) -> str:
     record = await parts.draws.record(sale.id)
     return "" if record is None else record.state
 
