@@ -121,6 +121,8 @@ class Inserted(msgspec.Struct, frozen=True):
 
     outcome: InsertOutcome
     lost: list[str | int] = []
+    created_at: datetime | None = None
+    """When it was WRITTEN."""
 
 
 class Opened(msgspec.Struct, frozen=True):

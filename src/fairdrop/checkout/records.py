@@ -18,7 +18,8 @@ from .model import Inserted, InsertOutcome, NewOrder, Opened, Order, OrderLine, 
 from .rules import Cause, OrderState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
+    from datetime import datetime
 
     import asyncpg
 
@@ -35,9 +36,9 @@ async def insert_orders(database: Database, orders: Sequence[NewOrder]) -> list[
     An order whose unit belongs to another order is left out whole, and told which units those were
     (H8). Running it again with the same orders answers EXISTS for what was written before.
     """
-    if len({order.id for order in orders}) != len(orders):
-        return await _insert_one_by_one(database, orders)
-    ordered = sorted(orders, key=lambda order: order.id)
+    # A double click: the same order twice in one batch is written once, and the second one finds it.
+    first = {order.id: order for order in reversed(orders)}
+    ordered = sorted(first.values(), key=lambda order: order.id)
     by_id = {UUID(order.id): order for order in ordered}
     async with database.transaction() as connection:
         rows = await connection.fetch(
@@ -54,7 +55,7 @@ async def insert_orders(database: Database, orders: Sequence[NewOrder]) -> list[
             [order.deadline for order in ordered],
             [",".join(order.verified) for order in ordered],
         )
-        written = {row["id"] for row in rows}
+        written = {row["id"]: row["created_at"] for row in rows}
         wanted = [
             (UUID(variant), serial, key)
             for key in written
@@ -67,17 +68,20 @@ async def insert_orders(database: Database, orders: Sequence[NewOrder]) -> list[
             await connection.execute(SQL["drop_orders"], list(lost))
         if good:
             await _insert_what_belongs(connection, good)
-    return [_inserted(UUID(order.id), written, lost) for order in orders]
+    return [
+        _inserted(UUID(order.id), written if first[order.id] is order else {}, lost)
+        for order in orders
+    ]
 
 
-async def _insert_one_by_one(database: Database, orders: Sequence[NewOrder]) -> list[Inserted]:
-    return [(await insert_orders(database, [order]))[0] for order in orders]
-
-
-def _inserted(key: UUID, written: set[UUID], lost: dict[UUID, list[str | int]]) -> Inserted:
+def _inserted(
+    key: UUID, written: Mapping[UUID, datetime], lost: Mapping[UUID, list[str | int]]
+) -> Inserted:
     if key in lost:
         return Inserted(InsertOutcome.UNITS_TAKEN, lost[key])
-    return Inserted(InsertOutcome.WRITTEN if key in written else InsertOutcome.EXISTS)
+    if key in written:
+        return Inserted(InsertOutcome.WRITTEN, created_at=written[key])
+    return Inserted(InsertOutcome.EXISTS)
 
 
 async def insert_units(

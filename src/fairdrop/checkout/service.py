@@ -261,7 +261,7 @@ def _new_order(  # noqa: PLR0913 - what an order is made of
     )
 
 
-def _as_written(sale: Sale, new: NewOrder) -> Order:
+def _as_written(sale: Sale, new: NewOrder, created_at: datetime) -> Order:
     """The order that was just written, without reading it again."""
     variants = {variant.id: variant for variant in sale.variants}
     return Order(
@@ -275,7 +275,7 @@ def _as_written(sale: Sale, new: NewOrder) -> Order:
         total_minor=new.subtotal_minor + new.fee_minor,
         refunded_minor=0,
         deadline=new.deadline,
-        created_at=datetime.now(UTC),
+        created_at=created_at,
         lines=[
             OrderLine(
                 variant=variant,

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+import pytest
 
 from fairdrop.app import Parts
 from fairdrop.checkout import Order, OrderState, StartRefusal
@@ -91,6 +95,34 @@ async def test_two_starts_at_once_make_one_order(shop: Shop, other_parts: Parts)
     assert await shop.units() == [("HELD", 1), ("HELD", 2)]
     assert await shop.steps(answers[0]) == [(None, "RESERVED", "start")]
     assert await shop.events(answers[0]) == ["order.reserved"]
+
+
+async def test_twenty_double_clicks_in_one_batch_are_written_in_one_transaction(
+    sell: NewShop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of them written alone after the other made everybody in the batch wait for 40 commits."""
+    shop = await sell(20)
+    buyers = [await shop.admit() for _ in range(20)]
+    holds = [await shop.reserve(buyer) for buyer in buyers]
+    database, begun = shop.parts.database, 0
+    transaction = database.transaction
+
+    def counted() -> AbstractAsyncContextManager[Any]:
+        nonlocal begun
+        begun += 1
+        return transaction()
+
+    monkeypatch.setattr(database, "transaction", counted)
+    pairs = await asyncio.gather(
+        *(
+            asyncio.gather(shop.order_of(buyer, hold), shop.order_of(buyer, hold))
+            for buyer, hold in zip(buyers, holds, strict=True)
+        )
+    )
+    assert begun <= 2
+    assert all(one.id == other.id for one, other in pairs)
+    assert len({one.id for one, _ in pairs}) == 20
+    assert await shop.stock() == (0, 20, 0)
 
 
 async def test_a_hold_of_somebody_else_starts_nothing(shop: Shop) -> None:

@@ -9,7 +9,7 @@ FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::bigi
     $8::text[], $9::text[], $10::timestamptz[], $11::text[])
     AS o (id, sale_id, buyer, admission, currency, subtotal, fee, email, name, deadline, verified)
 ON CONFLICT DO NOTHING
-RETURNING id;
+RETURNING id, created_at;
 
 -- name: insert_units
 -- The units of orders; one that another order has is left out of what is returned (H2, H8).
