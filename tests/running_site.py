@@ -30,6 +30,7 @@ class RunningSite:
     gateway_url: str
     store_url: str
     database_url: str
+    mail_url: str
     data_dir: Path
     admin_key: str
     shop_key: str

@@ -36,6 +36,7 @@ from fairdrop.drivers.database import Database
 from fairdrop.drivers.store import Store
 from fairdrop.errors import ConfigurationError
 from fairdrop.inventory import Inventory, VerifiedMarks
+from fairdrop.notifications import Mailer, Post, parse_address
 from fairdrop.payments import Gateway, GuardedGateway, SandboxGateway
 from fairdrop.waiting_room import (
     AdmissionTokens,
@@ -76,6 +77,8 @@ class Parts:
     sweeper: Sweeper
     reconciler: Reconciler
     refunds: Refunds
+    mailer: Mailer | None
+    """None: no mail server is configured, and no mail is due."""
     admissions: AdmissionTokens
     visitors: VisitorTokens
     receipts: Receipts
@@ -128,6 +131,7 @@ async def open_parts(settings: Settings) -> AsyncIterator[Parts]:
     addresses = _addresses(settings)
     receipts = Receipts(visitor_key.encode())
     captcha = _captcha(settings)
+    post = _post(settings)
     await database.open()
     try:
         base = public_url(settings)
@@ -147,7 +151,8 @@ async def open_parts(settings: Settings) -> AsyncIterator[Parts]:
             ),
             inbox=inbox,
             loader=Loader(database, catalog, inventory),
-            settlement=Settlement(database, inventory, waiting_room),
+            settlement=Settlement(database, inventory, waiting_room, mails=post is not None),
+            mailer=_mailer(database, post, settings),
             sweeper=Sweeper(database, inventory, waiting_room),
             refunds=Refunds(database, inventory),
             reconciler=Reconciler(
@@ -230,6 +235,21 @@ def _stripe(settings: Settings) -> StripeGateway | None:
         api_url=settings.stripe_api_url,
         total_timeout_s=settings.gateway_timeout_ms / 1_000,
     )
+
+
+def _post(settings: Settings) -> Post | None:
+    if settings.smtp_url is None:
+        return None
+    password = settings.smtp_password
+    return Post(settings.smtp_url, password.get_secret_value() if password is not None else None)
+
+
+def _mailer(database: Database, post: Post | None, settings: Settings) -> Mailer | None:
+    if post is None:
+        return None
+    base = public_url(settings)
+    sender = parse_address(settings.mail_from)
+    return Mailer(database, post, sender, lambda order: f"{base}/orders/{order}")
 
 
 def _required(value: str | None, variable: str) -> str:

@@ -149,6 +149,13 @@ class Settings(BaseSettings):
         5_000, description="How long it is left alone until one call tries it"
     )
 
+    smtp_url: str | None = Field(
+        None, description="Mail server: smtp://[user@]host[:port] or smtps://…; without it no mails"
+    )
+    smtp_password: SecretStr | None = Field(None, description="Password of the mail server's user")
+    mail_from: str = Field("fairdrop@localhost", description="Who confirmations come from")
+    mail_interval_ms: Milliseconds = Field(500, description="How often due mails are looked for")
+
     tick_interval_ms: Milliseconds = Field(100, description="How often people are called")
     adapt_interval_ms: Milliseconds = Field(
         5_000, description="How often an adaptive pace takes a step"
@@ -218,6 +225,9 @@ SECRETS = (
     "gateway_webhook_secret",
     "stripe_secret_key",
     "stripe_webhook_secret",
+    "smtp_password",
 )
-OTHERS_SECRETS = frozenset({"captcha_secret", "stripe_secret_key", "stripe_webhook_secret"})
+OTHERS_SECRETS = frozenset(
+    {"captcha_secret", "stripe_secret_key", "stripe_webhook_secret", "smtp_password"}
+)
 """Secrets that somebody else has made; a site makes the others for itself at its first start."""

@@ -38,6 +38,8 @@ class Site:
 
     url: str
     gateway_url: str
+    mail_url: str | None
+    """Where the mails of a site without a mail server of its own can be read."""
     admin_key: str
     settings: Settings
     supervisor: Supervisor
@@ -86,13 +88,15 @@ class Site:
 
     def _settle_settings(self, store_url: str, database_url: str) -> None:
         wanted = self._wanted
-        port, gateway_port = free_ports(
-            2, host=wanted.host, preferred=(wanted.port,) if wanted.port else ()
+        port, gateway_port, smtp_port, mail_port = free_ports(
+            4, host=wanted.host, preferred=(wanted.port,) if wanted.port else ()
         )
         push_port = free_port(host=wanted.host, preferred=wanted.push_port if wanted.port else None)
         self.url = (wanted.public_url or f"http://{wanted.host}:{port}").rstrip("/")
         self.gateway_url = f"http://{wanted.host}:{gateway_port}"
         self._gateway_port = gateway_port
+        self._mail_ports = (smtp_port, mail_port) if wanted.smtp_url is None else None
+        self.mail_url = f"http://{wanted.host}:{mail_port}" if self._mail_ports else None
         kept = _secrets(self._directories, Algorithm(wanted.token_algorithm))
         set_already = wanted.model_dump(exclude_none=True)
         self.settings = Settings(
@@ -109,6 +113,7 @@ class Site:
                 or (None if wanted.public_url else f"http://{wanted.host}:{push_port}"),
                 "public_url": self.url,
                 "gateway_url": self.gateway_url,
+                "smtp_url": wanted.smtp_url or f"smtp://{wanted.host}:{smtp_port}",
             }
         )
         key = self.settings.admin_key
@@ -154,6 +159,8 @@ class Site:
                 ready=listening(settings.host, settings.push_port),
             )
         )
+        if self._mail_ports is not None:
+            children.append(self._mail_sink(*self._mail_ports, env))
         if self._with_worker:
             children.append(
                 ChildSpec(
@@ -165,12 +172,31 @@ class Site:
             )
         await self.supervisor.start(*children)
 
+    def _mail_sink(self, smtp_port: int, http_port: int, env: dict[str, str]) -> ChildSpec:
+        return ChildSpec(
+            name="mail",
+            argv=(
+                *(sys.executable, "-m", "fairdrop.notifications.sink"),
+                *("--host", self.settings.host, "--smtp-port", str(smtp_port)),
+                *(
+                    "--http-port",
+                    str(http_port),
+                    "--data-dir",
+                    str(self._directories.data / "mail"),
+                ),
+            ),
+            env=env,
+            log_path=self._directories.log / "mail.log",
+            ready=listening(self.settings.host, smtp_port),
+        )
+
     def _write_addresses(self) -> None:
         _write_private(
             self._directories.data / ADDRESSES_FILE,
             {
                 "url": self.url,
                 "gateway_url": self.gateway_url,
+                "mail_url": self.mail_url,
                 "store_url": self.settings.store_url,
                 "database_url": self.settings.database_url,
             },

@@ -64,6 +64,7 @@ class Worker:
                 "check payments",
                 lambda: self._check_payments(settings.reconcile_interval_ms / 1_000),
             ),
+            ("mails", lambda: self._send_mails(settings.mail_interval_ms / 1_000)),
             ("pay refunds", lambda: self._pay_refunds(settings.reconcile_interval_ms / 1_000)),
         ]
         async with asyncio.TaskGroup() as group:
@@ -184,6 +185,10 @@ class Worker:
 
     async def _check_payments(self, interval_s: float) -> float:
         return 0.0 if await self._parts.reconciler.check_payments() else interval_s
+
+    async def _send_mails(self, interval_s: float) -> float:
+        mailer = self._parts.mailer
+        return 0.0 if mailer is not None and await mailer.send_due() else interval_s
 
     async def _pay_refunds(self, interval_s: float) -> float:
         paid = await self._parts.reconciler.pay_refunds()

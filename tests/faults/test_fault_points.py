@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from uuid import UUID
 
+import httpx
 import psutil
 import pytest
 import pytest_asyncio
@@ -38,6 +39,7 @@ DIES_AT = {
     Point.WEBHOOK_STORED: (Ending.BUYS, AMPLE, True, DONE),
     Point.LATE_UNITS_TAKEN: (Ending.PAYS_LATE, SHORT, True, DONE),
     Point.REFUND_MADE: (Ending.PAYS_LATE, SHORT, False, {"REFUNDED"}),
+    Point.MAIL_SENT: (Ending.BUYS, AMPLE, True, DONE),
     Point.EXPIRED: (Ending.FORGETS_ORDER, SHORT, True, {"EXPIRED"}),
 }
 """Web and worker in turn: a supervisor waits longer before each restart of the same child."""
@@ -81,3 +83,19 @@ async def states(shop: FaultySite, sale: str) -> set[str]:
             "SELECT DISTINCT state FROM orders WHERE sale_id = $1", UUID(sale)
         )
     return {row["state"] for row in rows}
+
+
+async def test_a_mail_that_nobody_noted_is_sent_again_as_the_same_mail(shop: FaultySite) -> None:
+    """O13: as far as "once" goes over SMTP; each buyer has the mail, and a copy shows that it is one."""
+    faults.arm(shop.faults, Point.MAIL_SENT, passing=2)
+    sale, _, left = await shop.sell(buyers(BUYERS), AMPLE)
+    assert not any(left.values()), left
+    assert faults.died(shop.faults, Point.MAIL_SENT) is not None
+    async with shop.parts.database.connection() as connection:
+        rows = await connection.fetch("SELECT id FROM orders WHERE sale_id = $1", UUID(sale))
+    async with httpx.AsyncClient() as client:
+        mails = (await client.get(f"{shop.site.mail_url}/mails.json")).json()
+    ids = [mail["message_id"].partition(".")[0].lstrip("<") for mail in mails]
+    ours = [order for order in ids if order in {str(row["id"]) for row in rows}]
+    assert len(set(ours)) == BUYERS
+    assert len(ours) == BUYERS + 1, "the second mail was taken, and not noted"

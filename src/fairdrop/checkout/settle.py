@@ -59,9 +59,20 @@ LATE_ATTEMPTS = 12
 class Settlement:
     """Settles stored events; any number of processes may do so side by side."""
 
-    def __init__(self, database: Database, inventory: Inventory, waiting_room: WaitingRoom) -> None:
-        """Take the database, and the store's two services that are told afterwards."""
+    def __init__(
+        self,
+        database: Database,
+        inventory: Inventory,
+        waiting_room: WaitingRoom,
+        *,
+        mails: bool = False,
+    ) -> None:
+        """Take the database, and the store's two services that are told afterwards.
+
+        With ``mails`` a confirmation is due, by the same commit, for each order with an address.
+        """
         self._database = database
+        self._mails = mails
         self._inventory = inventory
         self._waiting_room = waiting_room
 
@@ -222,6 +233,8 @@ class Settlement:
                 await self._secure_late_units(connection, batch, events)
             await _decide(connection, batch, events)
             await _write(connection, batch)
+            if self._mails and batch.mails:
+                await connection.execute(SQL["insert_mails"], batch.mails)
             faults.passing(faults.Point.SETTLING)
         return batch, len(events)
 

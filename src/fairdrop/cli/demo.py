@@ -134,6 +134,7 @@ class _Demo:
         console.print(f"Everything runs after {time.monotonic() - self._began:.1f} s.")
         console.print(f"  Shop      {site.url}/s/{SLUG}", soft_wrap=True)
         console.print(f"  Console   {site.url}/console", soft_wrap=True)
+        console.print(f"  Mails     {site.mail_url}", soft_wrap=True)
         if console.is_terminal:
             console.print(f"  API key   {site.admin_key}", soft_wrap=True)
         else:

@@ -22,6 +22,8 @@ async def run_up(settings: Settings) -> None:
         console.print(f"  Console   {site.url}/console")
         console.print(f"  API       {site.url}/docs")
         console.print(f"  Gateway   {site.gateway_url}  (sandbox, no real money)")
+        if site.mail_url is not None:
+            console.print(f"  Mails     {site.mail_url}  (kept here, none is sent on)")
         console.print(f"  Data      {site.data_dir}")
         console.print(f"  API key   admin_key in {site.data_dir / SECRETS_FILE}", soft_wrap=True)
         console.print("Stop with Ctrl-C.")

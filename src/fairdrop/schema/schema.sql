@@ -428,6 +428,25 @@ CREATE TABLE invite_uses (
     FOREIGN KEY (sale_id, kind, digest) REFERENCES invites
 );
 
+-- Mails about orders, and when to try (O12, O13). A row is written in the transaction that confirms the
+-- order, so that no order is confirmed without its mail being due.
+--   PENDING  to be sent; put off, twice as long each time, whenever somebody tries
+--   SENT     a mail server has taken it
+--   FAILED   refused for good, or tried for a day; an operator has to look
+CREATE TABLE order_mails (
+    order_id    uuid NOT NULL,
+    kind        text NOT NULL CHECK (kind IN ('CONFIRMATION')),
+    state       text NOT NULL DEFAULT 'PENDING' CHECK (state IN ('PENDING', 'SENT', 'FAILED')),
+    attempts    integer NOT NULL DEFAULT 0,
+    next_try_at timestamptz NOT NULL DEFAULT now(),
+    last_error  text,
+    created_at  timestamptz NOT NULL DEFAULT now(),
+    sent_at     timestamptz,
+    PRIMARY KEY (order_id, kind)
+);
+CREATE INDEX order_mails_due ON order_mails (next_try_at) WHERE state = 'PENDING';
+CREATE INDEX order_mails_failed ON order_mails (created_at) WHERE state = 'FAILED';
+
 -- What operators did (S3, W17).
 CREATE TABLE operator_audit (
     id      bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

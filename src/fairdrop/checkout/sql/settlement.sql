@@ -46,10 +46,15 @@ WHERE o.id = ANY($1::uuid[]) AND EXISTS (SELECT FROM orders n
 -- Locked in id order: two settlers, a sweep and a cancel never wait for each other in a circle.
 SELECT o.id, o.sale_id, o.buyer, o.admission, o.state, o.currency, o.subtotal_minor, o.fee_minor,
     o.total_minor, o.refunded_minor, o.declines, s.payment_attempts, s.accept_late, s.epoch,
-    COALESCE(o.late_until > now(), false) AS looking,
+    COALESCE(o.late_until > now(), false) AS looking, o.email IS NOT NULL AS has_address,
     COALESCE(p.received_minor, 0) AS received_minor, p.state AS payment_state
 FROM orders o JOIN sales s ON s.id = o.sale_id LEFT JOIN payments p ON p.order_id = o.id
 WHERE o.id = ANY($1::uuid[]) ORDER BY o.id FOR UPDATE OF o;
+
+-- name: insert_mails
+-- Confirmations to send, due at once (O12): once an order, whatever confirms it how often.
+INSERT INTO order_mails (order_id, kind) SELECT id, 'CONFIRMATION' FROM unnest($1::uuid[]) AS o (id)
+ON CONFLICT DO NOTHING;
 
 -- name: update_orders
 UPDATE orders o SET state = t.state, declines = t.declines, refunded_minor = t.refunded,

@@ -9,4 +9,6 @@ SELECT
     (SELECT count(*) FROM refunds r JOIN orders o ON o.id = r.order_id WHERE o.sale_id = $1
         AND r.state = 'PENDING') AS refunds,
     (SELECT count(*) FROM webhook_due d JOIN webhook_inbox w ON w.id = d.id
-        JOIN orders o ON o.id = w.order_id WHERE o.sale_id = $1) AS events;
+        JOIN orders o ON o.id = w.order_id WHERE o.sale_id = $1) AS events,
+    (SELECT count(*) FROM order_mails m JOIN orders o ON o.id = m.order_id WHERE o.sale_id = $1
+        AND m.state = 'PENDING') AS mails;
