@@ -58,7 +58,7 @@ def say(text: str) -> None:
 
 
 @asynccontextmanager
-async def server(settings: Settings) -> AsyncIterator[int]:
+async def server(settings: Settings, backpressure: int = 4_096) -> AsyncIterator[int]:
     """The web worker, alone on core 0; everything else moves to core 1. Yields its port."""
     cores = sorted(os.sched_getaffinity(0))
     pinned = len(cores) > 1
@@ -73,7 +73,14 @@ async def server(settings: Settings) -> AsyncIterator[int]:
             *(["taskset", "-c", str(cores[0])] if pinned else []),
             str(Path(sys.executable).parent / "granian"),
             *("--interface", "asgi", "--factory", "--loop", "uvloop", "--no-ws"),
-            *("--port", str(settings.port), "--backlog", "4096", "--backpressure", "4096"),
+            *(
+                "--port",
+                str(settings.port),
+                "--backlog",
+                str(backpressure),
+                "--backpressure",
+                str(backpressure),
+            ),
             *("--log-level", "warning"),
             "hot_path_server:make_app",
         ],

@@ -182,6 +182,40 @@ async def paced(
     return run.measured
 
 
+class _MomentRun(_Run):
+    """Each connection is one person, whose requests follow one another; all begin at one moment."""
+
+    def __init__(self, people: Sequence[Sequence[bytes]]) -> None:
+        super().__init__([request for person in people for request in person], keep_bodies=False)
+        self._people = iter(people)
+        self._next: dict[_Connection, list[bytes]] = {}
+        self._began = False
+
+    def idle(self, connection: _Connection) -> None:
+        if not self._began:
+            self._next[connection] = list(next(self._people))
+        elif self._next[connection]:
+            connection.send(self._next[connection].pop(0), 0.0)
+
+    def begin(self) -> None:
+        self._began = True
+        for connection in list(self._next):
+            self.idle(connection)
+
+
+async def all_at_one_moment(port: int, people: Sequence[Sequence[bytes]]) -> Measured:
+    """A connection for each person, opened beforehand; then all of them send at once."""
+    run = _MomentRun(people)
+    made = await _connect(run, port, len(people))
+    began = time.perf_counter()
+    run.begin()
+    await run.done
+    run.measured.seconds = time.perf_counter() - began
+    for connection in made:
+        connection.close()
+    return run.measured
+
+
 def http(method: str, path: str, headers: dict[str, str], body: bytes = b"") -> bytes:
     """One request as bytes."""
     lines = [f"{method} {path} HTTP/1.1", "host: 127.0.0.1"]
