@@ -339,8 +339,10 @@ class DrivenSale:
         )
         return expired
 
-    async def reduce(self, variant: str, units: int) -> Reduced:
-        reduced: Reduced = await self.scripts.reduce(self.ref, [variant, units])
+    async def reduce(self, variant: str, units: int, key: str | None = None) -> Reduced:
+        reduced: Reduced = await self.scripts.reduce(
+            self.ref, [variant, units, key or new_id()], now_ms=self.now_ms
+        )
         return reduced
 
     async def figures(self) -> Figures:

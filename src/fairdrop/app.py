@@ -29,7 +29,10 @@ from fairdrop.checkout import (
     Refunds,
     Restoration,
     Settlement,
+    Stock,
+    StockLoading,
     Sweeper,
+    Warehouse,
 )
 from fairdrop.draw import Beacons, Draws, EntryProofs
 from fairdrop.drivers.database import Database
@@ -73,6 +76,8 @@ class Parts:
     checkout: Checkout
     inbox: Inbox
     loader: Loader
+    stock: Stock
+    stock_loading: StockLoading
     settlement: Settlement
     sweeper: Sweeper
     reconciler: Reconciler
@@ -137,6 +142,8 @@ async def open_parts(settings: Settings) -> AsyncIterator[Parts]:
         base = public_url(settings)
         catalog = Catalog(database)
         waiting_room, inventory = WaitingRoom(store), Inventory(store)
+        loader = Loader(database, catalog, inventory)
+        stock = Stock(database, catalog, inventory, loader)
         inbox = Inbox(database)
         yield Parts(
             settings=settings,
@@ -150,7 +157,9 @@ async def open_parts(settings: Settings) -> AsyncIterator[Parts]:
                 database, inventory, gateways, lambda order: f"{base}/orders/{order}"
             ),
             inbox=inbox,
-            loader=Loader(database, catalog, inventory),
+            loader=loader,
+            stock=stock,
+            stock_loading=_stock_loading(database, catalog, stock, settings),
             settlement=Settlement(database, inventory, waiting_room, mails=post is not None),
             mailer=_mailer(database, post, settings),
             sweeper=Sweeper(database, inventory, waiting_room),
@@ -250,6 +259,27 @@ def _mailer(database: Database, post: Post | None, settings: Settings) -> Mailer
     base = public_url(settings)
     sender = parse_address(settings.mail_from)
     return Mailer(database, post, sender, lambda order: f"{base}/orders/{order}")
+
+
+def _stock_loading(
+    database: Database, catalog: Catalog, stock: Stock, settings: Settings
+) -> StockLoading:
+    token = settings.warehouse_token
+    warehouse = None
+    if settings.warehouse_url is not None:
+        warehouse = Warehouse(
+            settings.warehouse_url,
+            token.get_secret_value() if token is not None else "",
+            timeout_s=settings.warehouse_timeout_ms / 1_000,
+        )
+    return StockLoading(
+        database,
+        catalog,
+        stock,
+        warehouse,
+        lead_ms=settings.warehouse_lead_ms,
+        retry_ms=settings.warehouse_retry_ms,
+    )
 
 
 def _required(value: str | None, variable: str) -> str:

@@ -173,6 +173,21 @@ class Settings(BaseSettings):
     store_timeout_ms: Milliseconds = Field(
         400, description="How long the store may take before buyers are told 503"
     )
+    warehouse_url: str | None = Field(
+        None,
+        description="Where stock is asked for before a sale opens; {sale} is its slug, {id} its id",
+        pattern=r"^https?://",
+    )
+    warehouse_token: SecretStr | None = Field(None, description="Bearer token for the warehouse")
+    warehouse_lead_ms: Milliseconds = Field(
+        60_000, description="How long before the opening the warehouse is asked"
+    )
+    warehouse_timeout_ms: Milliseconds = Field(
+        5_000, description="How long the warehouse may take to answer"
+    )
+    warehouse_retry_ms: Milliseconds = Field(
+        2_000, description="How long after a failure the warehouse is asked again"
+    )
     database_connections: int = Field(8, ge=2, le=200, description="Connections a process keeps")
 
     @model_validator(mode="before")
@@ -226,8 +241,15 @@ SECRETS = (
     "stripe_secret_key",
     "stripe_webhook_secret",
     "smtp_password",
+    "warehouse_token",
 )
 OTHERS_SECRETS = frozenset(
-    {"captcha_secret", "stripe_secret_key", "stripe_webhook_secret", "smtp_password"}
+    {
+        "captcha_secret",
+        "stripe_secret_key",
+        "stripe_webhook_secret",
+        "smtp_password",
+        "warehouse_token",
+    }
 )
 """Secrets that somebody else has made; a site makes the others for itself at its first start."""

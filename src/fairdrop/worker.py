@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
+from fairdrop.checkout import load_all_due
 from fairdrop.clock import now_ms
 from fairdrop.draw import Step
 from fairdrop.drivers.sale_scripts import SaleNotLoaded
@@ -58,6 +59,7 @@ class Worker:
             ("settle", lambda: self._settle(settings.settle_interval_ms / 1_000)),
             ("sweep orders", lambda: self._sweep_orders(settings.sweep_interval_ms / 1_000)),
             ("sweep store", lambda: self._sweep_store(settings.sweep_interval_ms / 1_000)),
+            ("load stock", self._load_stock),
             ("completions", lambda: self._tell_completions(settings.sweep_interval_ms / 1_000)),
             # Two loops: a gateway that answers slowly about payments keeps no refund waiting.
             (
@@ -174,6 +176,10 @@ class Worker:
         epochs = {sale.id: sale.epoch for sale in self._sales.values()}
         await self._parts.sweeper.sweep_orders(epochs)
         return interval_s
+
+    async def _load_stock(self) -> float:
+        await load_all_due(self._parts.stock_loading, list(self._sales.values()))
+        return SALES_INTERVAL_S
 
     async def _sweep_store(self, interval_s: float) -> float:
         await _each(self._sales.values(), self._parts.sweeper.sweep_store)

@@ -373,7 +373,8 @@ async def load(sale: DrivenSale) -> Provoked:
 async def reduce(sale: DrivenSale) -> Provoked:
     yield "NO_SALE", await not_loaded(sale.reduce("seat", 1))
     await sale.load([VariantLoad("seat", 5, 5)])
-    yield "REDUCED", (await sale.reduce("seat", 1)).status
+    yield "REDUCED", (await sale.reduce("seat", 1, "k")).status
+    yield "KEY_REUSED", (await sale.reduce("seat", 2, "k")).status
     yield "TOO_FEW_FREE", (await sale.reduce("seat", 5)).status
     yield "UNKNOWN_VARIANT", (await sale.reduce("box", 1)).status
 

@@ -68,6 +68,7 @@ class Sale(msgspec.Struct, frozen=True):
     beacon_failure: str = "without"
     commitment: str | None = None
     buffer_percent: int = 0
+    stock_source: str = "catalogue"
 
     @property
     def ref(self) -> SaleRef:
@@ -150,3 +151,4 @@ class NewSale(msgspec.Struct, frozen=True):
     beacon: str = "none"
     beacon_failure: str = "without"
     buffer_percent: int = 0
+    stock_source: str = "catalogue"

@@ -47,6 +47,7 @@ CHANGEABLE = (
     "beacon",
     "beacon_failure",
     "buffer_percent",
+    "stock_source",
 )
 
 
@@ -92,6 +93,7 @@ async def insert_sale(connection: Connection, sale_id: str, new: NewSale) -> Non
         new.beacon_failure,
         lottery.commitment(seed).hex(),
         new.buffer_percent,
+        new.stock_source,
     )
     await connection.execute(SQL["insert_draw"], UUID(sale_id), seed.hex())
     await connection.execute(

@@ -166,36 +166,6 @@ class Catalog:
         self.forget(sale_id)
         return True
 
-    async def add_stock(self, sale_id: str, variant_id: str, units: int, actor: str) -> bool:
-        """Make ``units`` new serials of the variant; False when there is no such variant."""
-        async with self._database.transaction() as connection:
-            quantity = await connection.fetchval(
-                SQL["add_stock"], UUID(sale_id), UUID(variant_id), units
-            )
-            if quantity is None:
-                return False
-            await connection.execute(SQL["touch_sale"], UUID(sale_id))
-            await _audit(
-                connection, actor, "add_stock", sale_id, {"variant": variant_id, "units": units}
-            )
-        self.forget(sale_id)
-        return True
-
-    async def retire_stock(
-        self, sale_id: str, variant_id: str, serials: list[int], actor: str
-    ) -> None:
-        """Record that the store has taken these serials out of sale."""
-        async with self._database.transaction() as connection:
-            await connection.execute(SQL["retire_stock"], UUID(sale_id), UUID(variant_id), serials)
-            await _audit(
-                connection,
-                actor,
-                "reduce_stock",
-                sale_id,
-                {"variant": variant_id, "units": len(serials)},
-            )
-        self.forget(sale_id)
-
     async def note_mode(self, sale: Sale, mode: str) -> None:
         """Record the mode that the store's clock has set."""
         async with self._database.connection() as connection:

@@ -11,7 +11,10 @@ from .restoring import ReceiptRefusal, Restoration
 from .rules import TRANSITIONS, Cause, OrderState
 from .service import Checkout
 from .settle import Settlement
+from .stock import Stock, StockAnswer, StockOutcome, UnknownVariant, match_units
+from .stock_loading import StockLoad, StockLoading, load_all_due
 from .sweep import Sweeper, Swept
+from .warehouse import Warehouse, WarehouseFailed
 
 __all__ = [
     "TRANSITIONS",
@@ -37,9 +40,19 @@ __all__ = [
     "Settlement",
     "StartRefusal",
     "Step",
+    "Stock",
+    "StockAnswer",
+    "StockLoad",
+    "StockLoading",
+    "StockOutcome",
     "Sweeper",
     "Swept",
+    "UnknownVariant",
     "Wanted",
+    "Warehouse",
+    "WarehouseFailed",
+    "load_all_due",
+    "match_units",
     "price_of",
     "step_minor",
 ]

@@ -13,7 +13,7 @@ import typer
 from fairdrop import __version__
 from fairdrop.errors import FairdropError
 
-from . import invites, keys, line, sale
+from . import invites, keys, line, sale, stock
 from .audit import audit
 from .config import config
 from .verify_draw import verify_draw
@@ -187,6 +187,7 @@ def worker() -> None:
 
 
 invites.register(sale.app)
+sale.app.add_typer(stock.app, name="stock")
 app.add_typer(sale.app, name="sale")
 app.add_typer(line.app, name="line")
 app.add_typer(keys.app, name="keys")

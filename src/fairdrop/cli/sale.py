@@ -223,31 +223,6 @@ def beacon(
     show_document(as_json, answer, line)
 
 
-@app.command(context_settings={"ignore_unknown_options": True})  # -5 is a number here
-def stock(
-    context: typer.Context,
-    sale: SaleName,
-    variant: Annotated[
-        str, typer.Argument(metavar="VARIANT", help="Its name, id, or number in `sale show`.")
-    ],
-    delta: Annotated[
-        int, typer.Argument(metavar="DELTA", help="Units to add (+50) or take out (-10).")
-    ],
-    as_json: AsJson = False,
-) -> None:
-    """Put more units on sale, or take free ones out; at once for everybody."""
-    client = client_of(context)
-    found = _variant(client.get(path_of(sale)), variant)
-    answer = client.request("POST", path_of(sale, "variants", found, "stock"), {"delta": delta})
-
-    def line(console: Console, document: Any) -> None:
-        from .sale_tables import print_stock
-
-        print_stock(console, document)
-
-    show_document(as_json, answer, line)
-
-
 @app.command()
 def orders(
     context: typer.Context,
@@ -338,26 +313,6 @@ def _read_body(text: str) -> Any:
         return json.loads(text)
     except ValueError as error:
         raise typer.BadParameter(f"the file is not JSON: {error}", param_hint="--file") from None
-
-
-def _variant(sale: Any, wanted: str) -> str:
-    """The id of the variant that is meant. Raises BadParameter when it is none, or several."""
-    variants = sale["variants"]
-    if wanted.isdecimal() and 0 < int(wanted) <= len(variants):
-        return str(variants[int(wanted) - 1]["id"])
-    found = [
-        variant["id"]
-        for variant in variants
-        if wanted in (variant["id"], variant["name"], f"{variant['product']}, {variant['name']}")
-    ]
-    if len(found) == 1:
-        return str(found[0])
-    names = "; ".join(
-        f"{number}: {variant['product']}, {variant['name']}"
-        for number, variant in enumerate(variants, start=1)
-    )
-    problem = "several variants are" if found else "no variant is"
-    raise typer.BadParameter(f"{problem} called {wanted!r}. There are: {names}")
 
 
 def _print_sale(figures: Any) -> Callable[[Console, Any], None]:

@@ -201,7 +201,7 @@ class Loaded(msgspec.Struct, array_like=True, frozen=True):
 
 
 class Reduced(msgspec.Struct, array_like=True, frozen=True):
-    """The reply of ``reduce``: REDUCED, TOO_FEW_FREE or UNKNOWN_VARIANT."""
+    """The reply of ``reduce``: REDUCED, TOO_FEW_FREE, UNKNOWN_VARIANT or KEY_REUSED."""
 
     status: str
     free: int = 0

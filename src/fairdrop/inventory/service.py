@@ -157,14 +157,14 @@ class Inventory:
             [version, dict(config), list(variants), list(holds), dict(bought or {}), list(line)],
         )
 
-    async def reduce(self, sale: SaleRef, variant: str, units: int) -> Reduced:
-        """Take free units out of sale, never held or sold ones (H9).
+    async def reduce(self, sale: SaleRef, variant: str, units: int, key: str) -> Reduced:
+        """Take free units out of sale, never held or sold ones; with the same key once (H9).
 
         Raises ValueError for less than one unit: more stock comes by :meth:`load`.
         """
         if units < 1:
             raise ValueError("stock is reduced by at least one unit")
-        return await self._reduce(sale, [variant, units])
+        return await self._reduce(sale, [variant, units, key])
 
     async def give_back(self, sale: SaleRef, refund: str, buyer: str, lines: Lines) -> GivenBack:
         """Units that were sold to the buyer are free again (O9); once, by the refund's id."""

@@ -69,7 +69,10 @@ CREATE TABLE sales (
     -- The hash of the draw's seed, public from the moment the sale is made.
     commitment       text CHECK (commitment ~ '^[0-9a-f]{64}$'),
     -- Safety buffer: so many percent of each variant's units, rounded up, stay unsold (H9).
-    buffer_percent   integer NOT NULL DEFAULT 0 CHECK (buffer_percent BETWEEN 0 AND 99)
+    buffer_percent   integer NOT NULL DEFAULT 0 CHECK (buffer_percent BETWEEN 0 AND 99),
+    -- Where the stock comes from: as it was set up, or from the warehouse a minute before the opening.
+    stock_source     text NOT NULL DEFAULT 'catalogue'
+        CHECK (stock_source IN ('catalogue', 'warehouse'))
 );
 
 -- The draw of a sale's lobby (W4), made with the sale, so that its commitment is older than its crowd.
@@ -125,6 +128,30 @@ CREATE TABLE variants (
     position    integer NOT NULL DEFAULT 0
 );
 CREATE INDEX variants_by_sale ON variants (sale_id, position);
+
+-- Units added to and taken out of a sale, each change once by its key (H9).
+CREATE TABLE stock_changes (
+    sale_id     uuid NOT NULL REFERENCES sales,
+    request_key text NOT NULL,
+    variant_id  uuid NOT NULL REFERENCES variants,
+    delta       integer NOT NULL CHECK (delta <> 0),
+    at          timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (sale_id, request_key)
+);
+
+-- How the load from the warehouse stands, for the sale's present opening time (H9). It is tried until
+-- it is loaded, or given up because the sale has opened.
+CREATE TABLE stock_loads (
+    sale_id     uuid PRIMARY KEY REFERENCES sales,
+    opens_at    timestamptz NOT NULL,
+    attempts    integer NOT NULL DEFAULT 0,
+    tried_at    timestamptz,
+    loaded_at   timestamptz,
+    given_up_at timestamptz,
+    last_error  text,
+    -- Units that the warehouse had, over all variants.
+    units       bigint
+);
 
 -- An order: the durable record, from the start of checkout on. Its id is the hold's id.
 --   RESERVED            units held, nothing paid yet; ends at the deadline

@@ -126,7 +126,7 @@ async def test_a_process_that_dies_while_it_fills_the_store_is_followed_by_anoth
 
 async def test_stock_that_is_added_reaches_a_sale_that_is_loaded(shop: Shop) -> None:
     await shop.paid(2)
-    await shop.parts.catalog.add_stock(shop.sale.id, shop.sale.variants[0].id, 3, "test")
+    await shop.parts.stock.change(shop.sale, shop.sale.variants[0].id, 3, "test")
     await rebuild(shop)
     await rebuild(shop)
     assert await shop.stock() == (6, 0, 2)

@@ -97,6 +97,7 @@ async def test_orders_and_money_are_those_of_the_books(
         "free": 5,
         "held": 1,
         "sold": 3,
+        "buffer": 0,
     }
     assert f["done"] == 2
     assert paid.id != back.id

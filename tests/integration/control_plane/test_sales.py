@@ -373,6 +373,64 @@ async def test_stock_changes_are_audited(client: httpx.AsyncClient, parts: Parts
     ]
 
 
+async def test_a_change_of_stock_with_a_key_is_made_once(client: httpx.AsyncClient) -> None:
+    sale = await opened(client)
+    path = f"{SALES}/{sale['id']}/variants/{sale['variants'][0]['id']}/stock"
+    for delta, quantity in ((5, 15), (-2, 13)):
+        headers = {"idempotency-key": f"key{delta}"}
+        for _ in range(2):
+            answer = await client.post(path, headers=headers, json={"delta": delta})
+            assert answer.json()["quantity"] == quantity
+        other = await client.post(path, headers=headers, json={"delta": 1})
+        problem(other, 422, "idempotency_key_reused")
+    bad = await client.post(path, headers={"idempotency-key": "no key"}, json={"delta": 1})
+    problem(bad, 400, "idempotency_key_required")
+
+
+async def test_stock_can_be_set_as_a_list(client: httpx.AsyncClient, parts: Parts) -> None:
+    sale = await opened(client)
+    path = f"{SALES}/{sale['id']}/stock"
+    listed = [{"variant": "Standing", "units": 12}, {"variant": "Ticket, Seat", "units": 2}]
+    for _ in range(2):
+        answer = await client.post(path, json={"stock": listed, "source": "file stock.csv"})
+        assert answer.status_code == 200, answer.text
+        assert [(v["quantity"], v["free"]) for v in answer.json()["variants"]] == [(12, 12), (2, 2)]
+    for wrong in ([*listed, {"variant": "Box", "units": 1}], listed * 2, []):
+        refused = await client.post(path, json={"stock": wrong})
+        problem(refused, 422, "invalid_request")
+    async with parts.database.connection() as connection:
+        sources = await connection.fetch(
+            "SELECT detail FROM operator_audit WHERE sale_id = $1::text::uuid"
+            " AND action LIKE '%stock'",
+            sale["id"],
+        )
+    assert [row["detail"]["source"] for row in sources] == ["file stock.csv"] * 2
+
+
+async def test_a_sale_waits_for_a_warehouse_only_where_there_is_one(
+    client: httpx.AsyncClient,
+) -> None:
+    refused = await client.post(SALES, json=a_sale(stock_source="warehouse"))
+    problem(refused, 422, "invalid_request")
+    sale = await created(client)
+    path = f"{SALES}/{sale['id']}"
+    problem(await client.patch(path, json={"stock_source": "warehouse"}), 422, "invalid_request")
+    assert (await client.get(f"{path}/figures")).json()["stock_load"] is None
+
+
+async def test_the_safety_buffer_is_nobodys_to_buy_and_told_to_operators(
+    client: httpx.AsyncClient,
+) -> None:
+    sale = await opened(client, buffer_percent=10)
+    stock = (await client.get(f"{SALES}/{sale['id']}/figures")).json()["variants"]
+    assert [(v["quantity"], v["free"], v["buffer"]) for v in stock] == [(10, 9, 1), (5, 4, 1)]
+    public = (await client.get(f"/v1/sales/{sale['slug']}")).json()["variants"]
+    assert [(v["total"], v["free"]) for v in public] == [(9, 9), (4, 4)]
+    await client.patch(f"{SALES}/{sale['id']}", json={"buffer_percent": 0})
+    stock = (await client.get(f"{SALES}/{sale['id']}/figures")).json()["variants"]
+    assert [(v["free"], v["buffer"]) for v in stock] == [(10, 0), (5, 0)]
+
+
 @pytest.mark.parametrize("delta", [0, -100_001, 10_000_001, 10_000_000, 1.5, "1", None])
 async def test_a_change_of_stock_that_cannot_be_is_refused(
     client: httpx.AsyncClient, delta: Any

@@ -110,6 +110,27 @@ async def test_reducing_takes_returned_units_when_no_fresh_ones_are_left(sale: D
     await assert_every_unit_is_in_one_place(sale, sold={}, retired={"seat": reduced.retired})
 
 
+async def test_a_repeated_reduction_is_its_first_answer_and_takes_nothing_more(
+    sale: DrivenSale,
+) -> None:
+    """A call whose connection broke is sent again, and nobody knows whether it was carried out."""
+    await sale.load({"seat": 6})
+    first = await sale.reduce("seat", 2, "k")
+    assert await sale.reduce("seat", 2, "k") == first
+    assert await sale.stock("seat") == VariantFigures(4, 4, 0, 0)
+    assert (await sale.reduce("seat", 1, "k")).status == "KEY_REUSED"
+    # The negative control: without the key it is another reduction.
+    assert (await sale.reduce("seat", 2)).retired != first.retired
+    assert await sale.stock("seat") == VariantFigures(2, 2, 0, 0)
+    refused = await sale.reduce("seat", 3, "too many")
+    await sale.load({"seat": 9})
+    # A refusal took nothing: the same request may succeed later.
+    assert (refused.status, (await sale.reduce("seat", 3, "too many")).status) == (
+        "TOO_FEW_FREE",
+        "REDUCED",
+    )
+
+
 async def test_units_taken_out_of_sale_never_come_back_by_a_restock(sale: DrivenSale) -> None:
     await sale.load({"seat": 4})
     retired = (await sale.reduce("seat", 3)).retired
@@ -124,7 +145,7 @@ async def test_units_taken_out_of_sale_never_come_back_by_a_restock(sale: Driven
 async def test_reducing_by_less_than_one_is_a_callers_bug(sale: DrivenSale, units: int) -> None:
     await sale.load({"seat": 4})
     with pytest.raises(ValueError, match="at least one"):
-        await Inventory(sale.scripts.store).reduce(sale.ref, "seat", units)
+        await Inventory(sale.scripts.store).reduce(sale.ref, "seat", units, "key")
     assert await sale.stock("seat") == VariantFigures(4, 4, 0, 0)
 
 

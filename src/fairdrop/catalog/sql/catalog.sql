@@ -4,9 +4,10 @@ INSERT INTO sales (id, slug, name, description, timezone, opens_at, closes_at, c
     rate_per_s, cap, claim_ttl_ms, lease_ttl_ms, hold_ttl_ms, payment_ttl_ms, order_limit,
     buyer_limit, fee_bps, accept_late, payment_attempts, gateway, capture, burst_ms,
     line_cap_factor, adaptive, rate_min_per_s, rate_max_per_s, latency_target_ms, restore_grace_ms,
-    lobby_ms, window_ms, beacon, beacon_failure, commitment, buffer_percent)
+    lobby_ms, window_ms, beacon, beacon_failure, commitment, buffer_percent,
+    stock_source)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20,
-    $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34);
+    $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35);
 
 -- name: insert_draw
 -- The secret seed that the sale is committed to.
@@ -72,20 +73,6 @@ UPDATE sales SET epoch = epoch + 1, receipts_from = epoch + 2, line_mark = 0, li
     version = version + 1, updated_at = now()
 WHERE id = $1 AND epoch > 0 AND mode IN ('scheduled', 'paused', 'closed') RETURNING epoch;
 
--- name: add_stock
--- More units: new serials at the end. A new version tells the store.
-UPDATE variants SET quantity = quantity + $3, last_serial = last_serial + $3
-WHERE id = $2 AND sale_id = $1 RETURNING quantity;
-
--- name: retire_stock
--- Fewer units: the serials that the store has taken out of sale.
-UPDATE variants SET quantity = quantity - cardinality($3::integer[]),
-    retired = retired || $3::integer[]
-WHERE id = $2 AND sale_id = $1 RETURNING quantity;
-
--- name: touch_sale
-UPDATE sales SET version = version + 1, updated_at = now() WHERE id = $1 RETURNING version;
-
 -- name: lock_loading
 -- One process at a time loads or rebuilds a sale; held to the end of the transaction.
 SELECT pg_advisory_xact_lock(hashtextextended('fairdrop.load:' || $1::text, 0));
@@ -130,5 +117,6 @@ UPDATE sales SET
     lobby_ms = COALESCE($23, lobby_ms), window_ms = COALESCE($24, window_ms),
     beacon = COALESCE($25, beacon), beacon_failure = COALESCE($26, beacon_failure),
     buffer_percent = COALESCE($27, buffer_percent),
+    stock_source = COALESCE($28, stock_source),
     version = version + 1, updated_at = now()
 WHERE id = $1 RETURNING version;

@@ -163,6 +163,13 @@ Buffer = Annotated[
         " (H9).",
     ),
 ]
+StockSource = Annotated[
+    Literal["catalogue", "warehouse"],
+    Field(
+        description="warehouse: the stock is asked for a minute before the opening, until it comes; a"
+        " sale that opens without it sells what was set up here (H9)."
+    ),
+]
 Attempts = Annotated[int, Field(ge=1, le=100, description="Declines until an order fails.")]
 
 
@@ -200,6 +207,7 @@ class NewSaleBody(_Body):
     order_limit: OrderLimit = 4
     buyer_limit: BuyerLimit = 4
     buffer_percent: Buffer = 0
+    stock_source: StockSource = "catalogue"
     fee_bps: Annotated[int, Field(ge=0, le=10_000, description="Booking fee; 1000 is 10 %.")] = (
         1_000
     )
@@ -260,6 +268,7 @@ class SaleChangeBody(_Body):
     order_limit: OrderLimit | None = None
     buyer_limit: BuyerLimit | None = None
     buffer_percent: Buffer | None = None
+    stock_source: StockSource | None = None
     accept_late: bool | None = None
     payment_attempts: Attempts | None = None
     burst_ms: Burst | None = None
@@ -311,6 +320,31 @@ class RefundUnit(_Body):
 
     variant: Annotated[str, Field(max_length=64), AfterValidator(_variant)]
     serial: Annotated[int, Field(ge=1, le=2**31 - 1)]
+
+
+class StockLine(_Body):
+    """How many units of a variant there are, held and sold ones included."""
+
+    variant: Annotated[
+        str,
+        Field(
+            min_length=1,
+            max_length=700,
+            description="Its id, its name, or its product and name: Ticket, Standing.",
+        ),
+    ]
+    units: Annotated[int, Field(ge=0, le=UNITS_MAX)]
+
+
+class StockListBody(_Body):
+    """Stock as a list; variants that it does not name stay as they are."""
+
+    stock: Annotated[list[StockLine], Field(min_length=1, max_length=100)]
+    source: Annotated[
+        str,
+        Field(min_length=1, max_length=200, description="Where it comes from, for the audit."),
+        AfterValidator(_plain),
+    ] = "list"
 
 
 class RefundBody(_Body):

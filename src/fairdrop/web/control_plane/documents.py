@@ -58,6 +58,7 @@ class SaleDocument(_Document):
     order_limit: int
     buyer_limit: int
     buffer_percent: int
+    stock_source: str
     fee_bps: int
     accept_late: bool
     payment_attempts: int
@@ -98,6 +99,22 @@ class VariantStock(_Document):
     held: int
     sold: int
     buffer: int = 0
+
+
+class StockList(_Document):
+    """Live stock of the variants that a list named."""
+
+    variants: list[VariantStock]
+
+
+class StockLoadDocument(_Document):
+    """How the load of stock from the warehouse stands, for the present opening time."""
+
+    state: str = Field(description="waiting, failing, loaded or failed.")
+    attempts: int
+    error: str | None
+    units: int | None = Field(description="What the warehouse had, over all variants.")
+    message: str = Field(description="What people should know; empty when all is well.")
 
 
 class FiguresDocument(_Document):
@@ -148,6 +165,9 @@ class FiguresDocument(_Document):
     refund_liability_minor: int = Field(description="Owed to buyers: refunds on their way.")
     currency: str
     currency_exponent: int
+    stock_load: StockLoadDocument | None = Field(
+        description="Only where the stock comes from the warehouse (H9)."
+    )
 
 
 class RestorationDocument(_Document):

@@ -7,12 +7,12 @@ import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from fairdrop import ledger
-from fairdrop.checkout import OrderDesk
+from fairdrop.checkout import OrderDesk, StockLoad
 from fairdrop.ledger import Account
 from fairdrop.money import exponent
 from fairdrop.waiting_room import read_outlook
 
-from .documents import FiguresDocument, VariantStock
+from .documents import FiguresDocument, StockLoadDocument, VariantStock
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,6 +33,7 @@ class _Books(NamedTuple):
     revenue_minor: int
     fees_minor: int
     refund_liability_minor: int
+    stock_load: StockLoad | None
 
 
 class SaleFigures:
@@ -41,6 +42,7 @@ class SaleFigures:
     def __init__(self, parts: Parts, live: Live) -> None:
         """Start with nothing remembered."""
         self._database = parts.database
+        self._stock_loading = parts.stock_loading
         self._desk = OrderDesk(parts.database)
         self._live = live
         self._books: dict[str, tuple[float, _Books]] = {}
@@ -99,6 +101,9 @@ class SaleFigures:
             refund_liability_minor=books.refund_liability_minor,
             currency=sale.currency,
             currency_exponent=exponent(sale.currency),
+            stock_load=StockLoadDocument(**books.stock_load._asdict())
+            if books.stock_load is not None
+            else None,
         )
 
     async def _books_of(self, sale: Sale) -> _Books:
@@ -122,7 +127,9 @@ class SaleFigures:
             for balance in balances
             if balance.currency == sale.currency
         }
-        books = _Books(orders, *(_of(earned, account) for account in _SHOWN))
+        sales, fees, liability = (_of(earned, account) for account in _SHOWN)
+        load = await self._stock_loading.state_of(sale)
+        books = _Books(orders, sales, fees, liability, load)
         now = time.monotonic()
         if len(self._books) >= _REMEMBERED:
             self._books.clear()

@@ -1,4 +1,4 @@
-"""Operations on sales: create, read, change, steer, stock, figures (W17, H9)."""
+"""Operations on sales: create, read, change, steer, figures (W17)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from fairdrop.errors import StoreUnavailable
 from fairdrop.payments import charge_step_minor
 from fairdrop.web.wire import Problem
 
-from .bodies import UNITS_MAX, NewSaleBody, SaleChangeBody, StockBody
-from .documents import FiguresDocument, SaleDocument, SaleList, VariantStock, sale_document
+from . import stock
+from .bodies import NewSaleBody, SaleChangeBody
+from .documents import FiguresDocument, SaleDocument, SaleList, sale_document
 from .local_time import same_reading, to_utc, zone_of
 from .problems import BAD_BODY, CONFLICT, NOT_FOUND
 
@@ -30,7 +31,6 @@ ACTOR = "api"
 """Who did it, in the audit: accounts of people come with the console's logins."""
 
 SaleName = Annotated[str, Path(max_length=64, description="The sale's id or slug.")]
-VariantId = Annotated[str, Path(max_length=64, description="The variant's id.")]
 _NAME = re.compile(r"[a-z0-9-]{1,64}")
 
 
@@ -82,17 +82,7 @@ def router(parts: Parts, figures: SaleFigures) -> APIRouter:
             responses=NOT_FOUND | CONFLICT,
         )
 
-    @routes.post(
-        "/sales/{sale}/variants/{variant}/stock",
-        responses=BAD_BODY | NOT_FOUND | CONFLICT,
-        tags=["stock"],
-    )
-    async def change_stock(sale: SaleName, variant: VariantId, body: StockBody) -> VariantStock:
-        """Put more units on sale, or take free ones out; at once for everybody.
-
-        Units that are held or sold are never taken out (`too_few_free`).
-        """
-        return await desk.change_stock(await desk.sale(sale), variant, body.delta)
+    routes.include_router(stock.router(parts, desk.sale))
 
     @routes.get("/sales/{sale}/figures", responses=NOT_FOUND)
     async def show_figures(sale: SaleName) -> FiguresDocument:
@@ -146,6 +136,7 @@ class _Desk:
             known = ", ".join(sorted(parts.gateways)) or "none"
             raise _invalid("gateway", f"No such gateway is configured; there is: {known}.")
         _check_bounds(body.rate_min_per_s, body.rate_max_per_s)
+        self._check_source(body.stock_source)
         _check_prices(body)
         settings = body.model_dump(exclude={"variants", "opens_at", "closes_at"})
         new = NewSale(
@@ -180,6 +171,7 @@ class _Desk:
         _check_span(
             changes.get("opens_at", sale.opens_at), changes.get("closes_at", sale.closes_at)
         )
+        self._check_source(changes.get("stock_source"))
         _check_bounds(
             changes.get("rate_min_per_s", sale.rate_min_per_s),
             changes.get("rate_max_per_s", sale.rate_max_per_s),
@@ -200,6 +192,10 @@ class _Desk:
             raise _invalid("lobby_ms", "This sale was made without a draw: it can have no lobby.")
         await self._parts.catalog.change(sale.id, changes, ACTOR)
         return await self._loaded(await self.sale(sale.id))
+
+    def _check_source(self, source: str | None) -> None:
+        if source == "warehouse" and self._parts.settings.warehouse_url is None:
+            raise _invalid("stock_source", "No warehouse is configured (FAIRDROP_WAREHOUSE_URL).")
 
     def steering(self, steer: Steer) -> Any:
         """The endpoint that steers."""
@@ -225,40 +221,6 @@ class _Desk:
             detail = f"The sale is {now}; {steer.value} is possible from: {possible}."
             raise Problem(409, "wrong_mode", detail, mode=now)
         return await self._loaded(await self.sale(sale.id))
-
-    async def change_stock(self, sale: Sale, variant_id: str, delta: int) -> VariantStock:
-        """Add or take out units. Raises Problem 404, 409 or 422."""
-        parts = self._parts
-        variant = sale.variant(variant_id)
-        if variant is None:
-            raise Problem(404, "no_such_variant", "The sale has no variant of this id.")
-        if variant.last_serial + delta > UNITS_MAX:
-            raise _invalid("delta", f"One variant has at most {UNITS_MAX} units in its life.")
-        if delta > 0:
-            await parts.catalog.add_stock(sale.id, variant_id, delta, ACTOR)
-        else:
-            sale = await parts.loader.keep_loaded(sale)
-            reduced = await parts.inventory.reduce(sale.ref, variant_id, -delta)
-            if reduced.status != "REDUCED":
-                raise Problem(
-                    409,
-                    "too_few_free",
-                    f"Only {reduced.free} units are free; the others are held or sold.",
-                    free=reduced.free,
-                )
-            await parts.catalog.retire_stock(sale.id, variant_id, reduced.retired, ACTOR)
-        sale = await parts.loader.keep_loaded(await self.sale(sale.id))
-        figures = await parts.inventory.figures(sale.ref, [variant_id])
-        stock = figures.variants[0]
-        return VariantStock(
-            id=variant_id,
-            name=f"{variant.product}, {variant.name}",
-            quantity=stock.quantity,
-            free=stock.free,
-            held=stock.held,
-            sold=stock.sold,
-            buffer=stock.buffer,
-        )
 
     async def _loaded(self, sale: Sale) -> Sale:
         """Have the store take over what the database has; if it is away, a worker does it later."""

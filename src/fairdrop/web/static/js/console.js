@@ -126,6 +126,7 @@ function show(figures) {
   if (rate.value === "") rate.value = String(figures.rate_per_s);
   if (cap.value === "") cap.value = String(figures.cap);
   board.update(figures);
+  showNotice(byId("stock-load"), figures.stock_load?.message ?? "");
 }
 
 /** @param {HTMLButtonElement} button @param {string} verb */
