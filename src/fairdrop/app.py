@@ -19,6 +19,7 @@ from fairdrop.access import (
     Limits,
     Policy,
     Proofs,
+    ShopTokens,
 )
 from fairdrop.catalog import Catalog
 from fairdrop.checkout import (
@@ -97,6 +98,7 @@ class Parts:
     entry_proofs: EntryProofs
     proofs: Proofs
     invites: Invites
+    shop_tokens: ShopTokens | None
     captcha: CaptchaVerifier | None
     server_keys: ApiKeys
     """Keys of the shop's servers: they report completions, and act for buyers."""
@@ -137,6 +139,7 @@ async def open_parts(settings: Settings) -> AsyncIterator[Parts]:
     receipts = Receipts(visitor_key.encode())
     captcha = _captcha(settings)
     post = _post(settings)
+    shop_tokens = _shop_tokens(settings)
     await database.open()
     try:
         base = public_url(settings)
@@ -185,12 +188,15 @@ async def open_parts(settings: Settings) -> AsyncIterator[Parts]:
                 ttl_s=settings.proof_ttl_s,
             ),
             captcha=captcha,
+            shop_tokens=shop_tokens,
             invites=Invites(database, visitor_key.encode()),
             server_keys=server_keys,
         )
     finally:
         if captcha is not None:
             await captcha.close()
+        if shop_tokens is not None:
+            await shop_tokens.close()
         await database.close()
         await store.close()
         for gateway in (sandbox, stripe):
@@ -348,3 +354,20 @@ def _captcha(settings: Settings) -> CaptchaVerifier | None:
         url=settings.captcha_url,
         timeout_s=settings.captcha_timeout_ms / 1_000,
     )
+
+
+def _shop_tokens(settings: Settings) -> ShopTokens | None:
+    secret = settings.shop_jwt_secret
+    if settings.shop_jwks_url is None and secret is None:
+        return None
+    try:
+        return ShopTokens(
+            audience=settings.shop_jwt_audience,
+            issuer=settings.shop_jwt_issuer,
+            jwks_url=settings.shop_jwks_url,
+            secret=secret.get_secret_value() if secret is not None else None,
+        )
+    except ValueError as error:
+        raise ConfigurationError(
+            f"FAIRDROP_SHOP_JWT_SECRET, FAIRDROP_SHOP_JWKS_URL: {error}"
+        ) from None

@@ -46,6 +46,14 @@ class Settings(BaseSettings):
     shop_keys: SecretStr | None = Field(
         None, description="API keys of the shop's servers: report completions, act for buyers"
     )
+    shop_jwks_url: str | None = Field(
+        None, description="Public keys of the shop's own logins, whose tokens name buyers"
+    )
+    shop_jwt_secret: SecretStr | None = Field(
+        None, description="The secret that they are signed with instead (HS256)"
+    )
+    shop_jwt_audience: str = Field("fairdrop", description="Whom these tokens are meant for")
+    shop_jwt_issuer: str = Field("", description="Who has to have issued them; empty: anybody")
     visitor_key: SecretStr | None = Field(None, description="Key that signs visitor tokens")
     signing_keys: SecretStr | None = Field(
         None, description="Private keys, newest first, that sign admission tokens: PEM or JWK"
@@ -233,6 +241,7 @@ class Settings(BaseSettings):
 SECRETS = (
     "admin_key",
     "captcha_secret",
+    "shop_jwt_secret",
     "shop_keys",
     "visitor_key",
     "signing_keys",
@@ -246,6 +255,7 @@ SECRETS = (
 OTHERS_SECRETS = frozenset(
     {
         "captcha_secret",
+        "shop_jwt_secret",
         "stripe_secret_key",
         "stripe_webhook_secret",
         "smtp_password",

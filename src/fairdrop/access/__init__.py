@@ -1,6 +1,7 @@
 """Who may come, and how often: rate limits, proofs of work, CAPTCHAs, invitations (SPEC W18, W19)."""
 
 from .addresses import Addresses
+from .buyers import BuyerRefusal, ShopBuyer, ShopTokens
 from .captcha import CAPTCHAS, CaptchaResult, CaptchaVerifier
 from .invites import Count, Entry, InviteRefusal, Invites, Kind, Rules, Tier
 from .limits import Exceeded, Limits, Policy
@@ -9,6 +10,7 @@ from .proofs import Proof, Proofs, SpendOutcome
 __all__ = [
     "CAPTCHAS",
     "Addresses",
+    "BuyerRefusal",
     "CaptchaResult",
     "CaptchaVerifier",
     "Count",
@@ -22,6 +24,8 @@ __all__ = [
     "Proof",
     "Proofs",
     "Rules",
+    "ShopBuyer",
+    "ShopTokens",
     "SpendOutcome",
     "Tier",
 ]

@@ -183,7 +183,9 @@ class Door:
         """READY becomes ADMITTED by coming here; None when it is not their turn."""
         headers = {"authorization": f"Bearer {_header_safe(visitor)}"}
         if self._api_key:
-            headers["fairdrop-key"] = self._api_key  # many visitors, one address: that of the shop
+            headers["fairdrop-shop-key"] = (
+                self._api_key
+            )  # many visitors, one address: that of the shop
         answer = self._fetch("POST", f"{self._sale_path}/claim", headers)
         token = answer.body.get("token") if isinstance(answer.body, dict) else None
         if answer.status != 200 or not isinstance(token, str):  # noqa: PLR2004 - OK

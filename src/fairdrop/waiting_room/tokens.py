@@ -148,7 +148,7 @@ def _make_room(remembered: dict[Any, Any]) -> None:
 class VisitorTokens:
     """Makes and checks visitor tokens: ``fdv1.<visitor>.<mac>``."""
 
-    _PREFIX = "fdv1"
+    PREFIX = "fdv1"
     _MAC_BYTES = 16
 
     def __init__(self, key: bytes) -> None:
@@ -179,7 +179,7 @@ class VisitorTokens:
 
     def token(self, visitor: str) -> str:
         """The token of a visitor id that the server made up."""
-        return f"{self._PREFIX}.{visitor}.{self._mac(visitor)}"
+        return f"{self.PREFIX}.{visitor}.{self._mac(visitor)}"
 
     def visitor(self, token: str) -> str | None:
         """The visitor that the token names, or None when we never gave it out."""
@@ -187,7 +187,7 @@ class VisitorTokens:
         if known is not None:
             return known
         parts = token.split(".")
-        if len(parts) != 3 or parts[0] != self._PREFIX:  # noqa: PLR2004 - prefix, visitor, mac
+        if len(parts) != 3 or parts[0] != self.PREFIX:  # noqa: PLR2004 - prefix, visitor, mac
             return None
         if not hmac.compare_digest(parts[2].encode(), self._mac(parts[1]).encode()):
             return None

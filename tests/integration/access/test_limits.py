@@ -253,11 +253,11 @@ async def test_an_address_has_a_limit_and_a_server_of_the_shop_has_none(
         assert [answer.status_code for answer in answers] == [200] * 8 + [429]
         told_when(answers[-1], "requests", 8, 16)
         for trusted in (
-            from_address(address, **{"fairdrop-key": ADMIN_KEY}),
+            from_address(address, **{"fairdrop-shop-key": ADMIN_KEY}),
             from_address(address, authorization=f"Bearer {ADMIN_KEY}"),
         ):
             assert (await client.get(look, headers=trusted)).status_code == 200
-        wrong = from_address(address, **{"fairdrop-key": "not one of them"})
+        wrong = from_address(address, **{"fairdrop-shop-key": "not one of them"})
         assert (await client.get(look, headers=wrong)).status_code == 429
 
 

@@ -160,7 +160,7 @@ async def test_a_place_costs_a_proof_and_keeping_it_costs_none(
         assert problem(again, 403, "proof_required")["reason"] == "used"
         visitor = f"Bearer {joined.json()['visitor_token']}"
         assert (await join(buyer, sale, authorization=visitor)).status_code == 200
-        assert (await join(buyer, sale, fairdrop_key=ADMIN_KEY)).status_code == 200
+        assert (await join(buyer, sale, fairdrop_shop_key=ADMIN_KEY)).status_code == 200
 
 
 async def test_going_in_costs_another_proof_where_it_is_set_so(

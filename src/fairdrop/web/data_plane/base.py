@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import structlog
 
+from fairdrop.access import BuyerRefusal
 from fairdrop.drivers.sale_scripts import SaleNotLoaded
 from fairdrop.errors import DatabaseUnavailable, Overloaded, StoreUnavailable
 from fairdrop.inventory import Unverifiable
@@ -19,11 +20,12 @@ from fairdrop.payments import GatewayRefused, GatewayUnavailable
 from fairdrop.web.tally import SUCCESS, Tallies
 from fairdrop.web.wire import Problem, send_problem, unavailable
 
-from .limits import limit_buyer, limit_requests
+from .limits import SHOP_KEY, limit_buyer, limit_requests
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
+    from fairdrop.access import ShopBuyer
     from fairdrop.app import Parts
     from fairdrop.catalog import Sale
     from fairdrop.web.watch import CheckoutWatch
@@ -185,15 +187,21 @@ def headers_of(scope: Scope) -> dict[bytes, bytes]:
 
 
 def visitor_of(parts: Parts, headers: Mapping[bytes, bytes]) -> str | None:
-    """The visitor who asks, by bearer token or cookie; None without either.
+    """The visitor who asks, by bearer token or cookie; None without either (S2).
 
-    Raises Problem 429 for one who asks too often, and 401 for a bearer token that we never gave
-    out. A cookie that is not one of ours counts as none: the browser may have it from another
-    installation on the same host, and no script can take it away.
+    The bearer token is one of ours, or a JWT of the shop. A server of the shop, with its API key, names
+    the buyer for whom it acts in Fairdrop-Buyer. Raises Problem 429 for one who asks too often, and
+    401 for a token that names nobody. A cookie that is not one of ours counts as none: the browser
+    may have it from another installation on the same host, and no script can take it away.
     """
+    acted_for = headers.get(ACTED_FOR)
+    if acted_for is not None:
+        return _acted_for(parts, headers, acted_for)
     bearer = bearer_of(headers)
     if bearer is None:
         visitor = visitor_by_cookie(parts, headers)
+    elif (buyer := shop_buyer(parts, headers)) is not None:
+        visitor = parts.visitors.of_buyer(buyer.subject)
     else:
         visitor = parts.visitors.visitor(bearer)
         if visitor is None:
@@ -203,6 +211,52 @@ def visitor_of(parts: Parts, headers: Mapping[bytes, bytes]) -> str | None:
     if visitor is not None:
         limit_buyer(parts, visitor)
     return visitor
+
+
+ACTED_FOR = b"fairdrop-buyer"
+_BUYER_LONGEST = 200
+_JWT_DOTS = 2
+_BUYER_PROBLEMS = {
+    BuyerRefusal.FORGED: "The shop's token is not one that the shop signed.",
+    BuyerRefusal.EXPIRED: "The shop's token has expired: log in at the shop again.",
+    BuyerRefusal.NOT_FOR_US: "The shop's token is meant for somebody else.",
+}
+
+
+def shop_buyer(parts: Parts, headers: Mapping[bytes, bytes]) -> ShopBuyer | None:
+    """The buyer whom the shop's JWT names; None when the bearer token is none.
+
+    Raises Problem 401 for one that names nobody, 503 while the shop's keys are not known.
+    """
+    tokens = parts.shop_tokens
+    bearer = bearer_of(headers) if tokens is not None else None
+    if tokens is None or bearer is None:
+        return None
+    if bearer.count(".") != _JWT_DOTS or bearer.startswith(parts.visitors.PREFIX):
+        return None
+    found = tokens.read(bearer, time.time())
+    if found is BuyerRefusal.KEYS_AWAY:
+        raise unavailable(found, "Who you are cannot be checked just now. Try again.")
+    if isinstance(found, BuyerRefusal):
+        raise Problem(401, found, _BUYER_PROBLEMS[found])
+    return found
+
+
+def _acted_for(parts: Parts, headers: Mapping[bytes, bytes], named: bytes) -> str:
+    """The visitor for whom a server of the shop acts; it is trusted to know how often."""
+    bearer = bearer_of(headers)
+    shown = headers.get(SHOP_KEY, b"") if bearer is None else bearer.encode("latin-1")
+    if shown not in parts.server_keys and headers.get(SHOP_KEY, b"") not in parts.server_keys:
+        raise Problem(
+            401, "api_key_required", "Only a server of the shop acts for a buyer: send its API key."
+        )
+    try:
+        buyer = named.decode()
+    except UnicodeDecodeError:
+        buyer = ""
+    if not 0 < len(buyer) <= _BUYER_LONGEST:
+        raise Problem(422, "invalid_request", "Fairdrop-Buyer has 1 to 200 characters, in UTF-8.")
+    return parts.visitors.of_buyer(buyer)
 
 
 def required_visitor(parts: Parts, headers: Mapping[bytes, bytes]) -> str:
@@ -215,10 +269,6 @@ def required_visitor(parts: Parts, headers: Mapping[bytes, bytes]) -> str:
             "Say who you are with the visitor token that joining the sale gave you.",
         )
     return visitor
-
-
-SHOP_KEY = b"fairdrop-shop-key"
-"""The header in which a server of the shop shows its API key beside its buyer's own token."""
 
 
 def require_shop_key(parts: Parts, headers: Mapping[bytes, bytes]) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from fairdrop.access import Entry, InviteRefusal, Kind, Tier
 from fairdrop.web.wire import Problem
 
+from .base import shop_buyer
 from .limits import limit_invites
 
 if TYPE_CHECKING:
@@ -42,6 +43,11 @@ async def check_invitation(
         tier: Tier | None = await _use(parts, scope, sale, visitor, shown)
     else:
         tier = await parts.invites.tier(sale.id, visitor)
+        buyer = shop_buyer(parts, headers) if tier is None else None
+        if buyer is not None and buyer.email is not None:
+            # The shop vouches for the address: no code has to be typed.
+            found = await parts.invites.use(sale.id, visitor, Kind.EMAIL, buyer.email)
+            tier = None if isinstance(found, InviteRefusal) else found
     if tier is None:
         if rules.entry is Entry.INVITED:
             raise Problem(

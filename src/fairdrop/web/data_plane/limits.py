@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from fairdrop.app import Parts
     from fairdrop.web.wire import Scope
 
-SERVER_KEY = b"fairdrop-key"
-"""Where a server of the shop shows its API key when the Authorization header names a buyer."""
+SHOP_KEY = b"fairdrop-shop-key"
+"""Where a server of the shop shows its API key beside its buyer's own token."""
 
 _WORDS = {
     "requests": "Too many requests come from your address.",
@@ -72,7 +72,7 @@ def limit_buyer(parts: Parts, visitor: str) -> None:
 def shows_server_key(parts: Parts, scope: Scope) -> bool:
     """Whether the request comes from a server of the shop; looked at only where it matters."""
     for name, value in scope["headers"]:
-        if name == SERVER_KEY and value in parts.server_keys:
+        if name == SHOP_KEY and value in parts.server_keys:
             return True
         if name == b"authorization" and value.partition(b" ")[2] in parts.server_keys:
             return True
