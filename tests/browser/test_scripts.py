@@ -63,7 +63,7 @@ async def test_the_fee_shown_is_the_fee_charged(scripts: Page) -> None:
     assert shown == {case: fee_minor(*case) for case in cases}
 
 
-LINE = {"mode": "open", "served": 40, "tail": 900, "rate_per_s": 50, "measured_rate_per_s": 25}
+LINE = {"mode": "open", "served": 40, "tail": 900, "rate_per_s": 50, "outflow_per_s": 25}
 
 
 async def test_a_place_is_told_by_subtraction(scripts: Page) -> None:
@@ -115,7 +115,7 @@ async def test_the_wait_is_reckoned_as_the_server_does(scripts: Page) -> None:
 
 
 async def test_no_wait_is_promised_while_nothing_moves(scripts: Page) -> None:
-    still = [{**LINE, "mode": "paused"}, {**LINE, "rate_per_s": 0, "measured_rate_per_s": 0}]
+    still = [{**LINE, "mode": "paused"}, {**LINE, "rate_per_s": 0, "outflow_per_s": None}]
     assert [await call(scripts, "line", "waitRange", 5, line) for line in still] == [None, None]
 
 

@@ -6,7 +6,8 @@
  *   wait_s?: [number, number]|null, poll_after_ms?: number, served?: number, token?: string,
  *   token_expires_ms?: number, claim_by_ms?: number, entry?: string, receipt?: string}} Place  A personal status document.
  * @typedef {{served: number, tail: number, mode: string, rate_per_s: number,
- *   measured_rate_per_s: number}} LineFigures  What the public document says of the line.
+ *   measured_rate_per_s: number, outflow_per_s?: number|null, restoring_until_ms?: number|null,
+ *   outlook?: {state: string, lasts_until: number}|null, epoch?: number}} LineFigures  What the public document says of the line.
  */
 
 /** Nearer than this the exact personal status is worth a request. */
@@ -64,8 +65,8 @@ export function pollDelayMs(ahead, chance, hidden) {
 }
 
 /**
- * The wait as a range in seconds, from the measured pace (or the set one), as the server reckons
- * it; null when nothing moves, since no number would be honest.
+ * The wait as a range in seconds, from the smoothed outflow (before there is one, the set pace), as
+ * the server reckons it; null when nothing moves, since no number would be honest.
  *
  * @param {number} ahead
  * @param {LineFigures} line
@@ -73,10 +74,23 @@ export function pollDelayMs(ahead, chance, hidden) {
  */
 export function waitRange(ahead, line) {
   if (line.mode === "paused" || line.mode === "closed") return null;
-  const rate = line.measured_rate_per_s || line.rate_per_s;
+  const rate = line.outflow_per_s ?? line.rate_per_s;
   if (!(rate > 0)) return null;
   const middle = (ahead + 1) / rate;
   return [Math.floor(middle * 0.8), Math.floor(middle * 1.3) + 2];
+}
+
+/**
+ * Whether units will last until this place's turn (W16): "likely", "unlikely",
+ * "sold_out_may_return" or "sold_out"; "" for a sale that keeps no stock here.
+ *
+ * @param {Place} place
+ * @param {LineFigures} line
+ */
+export function prospects(place, line) {
+  if (!line.outlook) return "";
+  if (line.outlook.state !== "available") return line.outlook.state;
+  return place.position <= line.outlook.lasts_until ? "likely" : "unlikely";
 }
 
 /**

@@ -71,7 +71,8 @@ async function tick() {
     showNotice(trouble);
     const marked = firstLook ? local.get(`place.${got.body.id}`) : null;
     if (marked) first = marked.first ?? 0;
-    if (marked || (place && asksPersonally(place, got.body, serverNow()))) await askPersonally();
+    const lost = place !== null && place.position > 0 && kept().epoch !== got.body.epoch;
+    if (marked || lost || (place && asksPersonally(place, got.body, serverNow()))) await askPersonally();
   } else if (got.status === 404) {
     return notFound();
   } else {
@@ -98,9 +99,32 @@ async function askPersonally() {
   const got = await call("GET", salePath(slug, "/me"));
   // What was asked before this visitor did something says nothing about the time after it.
   if (asked !== changes) return;
+  if (got.ok && got.body.state === "NOT_ENTERED" && (await takePlaceBack())) return;
   if (got.ok) accept(got.body);
   else if (got.status === 401) forgetPlace();
   else showNotice(trouble, got.busy ? KEEPING_PLACE : explain(got));
+}
+
+/** What this browser keeps of its place. @returns {{first?: number, receipt?: string, epoch?: number}} */
+function kept() {
+  return (sale && local.get(`place.${sale.id}`)) ?? {};
+}
+
+/**
+ * The line was lost and built anew: the receipt gives the old place back (W15). Nothing of it needs
+ * the visitor, who only sees that the place is there again.
+ *
+ * @returns {Promise<boolean>} whether the place is settled, or will be asked for again
+ */
+async function takePlaceBack() {
+  const { receipt, epoch } = kept();
+  if (!sale || !receipt || epoch === sale.epoch) return false;
+  const token = session.get(`admission.${sale.id}`) ?? "";
+  const got = await call("POST", salePath(slug, "/restore"), { body: { receipt, token } });
+  if (!got.ok) return got.busy;
+  if (got.body.state === "NOT_ENTERED") return false;
+  accept(got.body);
+  return true;
 }
 
 /** Takes a status document as the truth about this visitor. @param {Place} status */
@@ -115,7 +139,7 @@ function accept(status) {
   }
   if (status.state === "WAITING" && before !== "WAITING") first = Math.max(first, status.rank);
   place = status;
-  local.set(`place.${sale.id}`, { position: status.position, first });
+  local.set(`place.${sale.id}`, { position: status.position, first, receipt: status.receipt, epoch: sale.epoch });
   if (status.receipt && status.entry) local.set(`entry.${sale.id}`, { entry: status.entry, receipt: status.receipt });
   if (status.token) session.set(`admission.${sale.id}`, status.token);
 }

@@ -3,8 +3,7 @@
 import { confirmed } from "./confirm.js";
 import { Countdown } from "./countdown.js";
 import { announce, busyWhile, el, setText } from "./dom.js";
-import { peopleAhead, progress, waitRange } from "./line.js";
-import { sum } from "./stock.js";
+import { peopleAhead, progress, prospects, waitRange } from "./line.js";
 import { count, formatCount, waitWords } from "./time.js";
 
 /**
@@ -15,6 +14,7 @@ import { count, formatCount, waitWords } from "./time.js";
  */
 
 const SPOKEN_EVERY_MS = 20_000;
+const RESTORING = "The line was interrupted and everybody is getting their place back. You have yours.";
 const LEAVING = {
   title: "Leave the line?",
   text: "Your place goes to the next person. If you join again, you start at the end.",
@@ -63,11 +63,11 @@ export function waiting(_model, actions) {
     setText(ahead, formatCount(people));
     setText(aheadLabel, people === 0 ? "You are next" : people === 1 ? "person ahead of you" : "people ahead of you");
     bar.value = progress(first, people);
-    const waitText = paceWords(sale.mode, range);
+    const waitText = sale.restoring_until_ms ? RESTORING : paceWords(sale.mode, range);
     setText(wait, waitText);
     if (place.position < 0) setText(details, "Your invitation puts you ahead of the line.");
     else setText(details, `Your number is ${formatCount(place.position)}. Now serving ${formatCount(sale.served)}; ${count(sale.waiting, "person", "people")} in the line.`);
-    setText(warning, scarcity(people, sum(sale, "free"), sum(sale, "held")));
+    setText(warning, PROSPECTS[prospects(place, sale)] ?? "");
     warning.hidden = warning.textContent === "";
     if (performance.now() - spokenAt >= SPOKEN_EVERY_MS) {
       spokenAt = performance.now();
@@ -83,13 +83,12 @@ function paceWords(mode, range) {
   return range ? `Your turn comes in ${waitWords(range)}.` : "The line stands still at the moment.";
 }
 
-/** What the stock means to somebody with so many ahead. @param {number} people @param {number} free @param {number} held */
-function scarcity(people, free, held) {
-  if (free + held === 0) return "Everything is sold. You may stay in case something comes back.";
-  if (free === 0) return "Everything is taken at the moment. Units that are not paid in time come back.";
-  if (people >= free) return "More people are ahead of you than units are left. It may not last until your turn.";
-  return "";
-}
+/** What the stock means to somebody in the line. @type {Record<string, string>} */
+const PROSPECTS = {
+  sold_out: "Everything is sold. You keep your place in case something comes back.",
+  sold_out_may_return: "Everything is taken at the moment. Units that are not paid in time come back.",
+  unlikely: "More is wanted ahead of you than is left. It may not last until your turn.",
+};
 
 /** Called: enter within the window. @param {Model} _model @param {Actions} actions @returns {View} */
 export function ready(_model, actions) {
