@@ -23,6 +23,7 @@ from fairdrop.access import (
 )
 from fairdrop.catalog import Catalog
 from fairdrop.checkout import (
+    Answers,
     Checkout,
     Inbox,
     Loader,
@@ -85,6 +86,7 @@ class Parts:
     refunds: Refunds
     mailer: Mailer | None
     """None: no mail server is configured, and no mail is due."""
+    answers: Answers
     admissions: AdmissionTokens
     visitors: VisitorTokens
     receipts: Receipts
@@ -167,6 +169,7 @@ async def open_parts(settings: Settings) -> AsyncIterator[Parts]:
             mailer=_mailer(database, post, settings),
             sweeper=Sweeper(database, inventory, waiting_room),
             refunds=Refunds(database, inventory),
+            answers=Answers(database),
             reconciler=Reconciler(
                 database, gateways, inbox, check_after_ms=settings.payment_check_after_ms
             ),

@@ -28,6 +28,7 @@ _log = structlog.get_logger(__name__)
 
 PAUSE_AFTER_ERROR_S = 0.5
 SALES_INTERVAL_S = 0.5
+KEYS_INTERVAL_S = 60.0
 ADAPT_LOOKS = 10
 """How often in an interval a worker asks whether a step of the adaptive pace is due."""
 DRAW_INTERVAL_S = 0.02
@@ -67,6 +68,7 @@ class Worker:
                 lambda: self._check_payments(settings.reconcile_interval_ms / 1_000),
             ),
             ("mails", lambda: self._send_mails(settings.mail_interval_ms / 1_000)),
+            ("idempotency keys", self._purge_keys),
             ("pay refunds", lambda: self._pay_refunds(settings.reconcile_interval_ms / 1_000)),
         ]
         async with asyncio.TaskGroup() as group:
@@ -195,6 +197,9 @@ class Worker:
     async def _send_mails(self, interval_s: float) -> float:
         mailer = self._parts.mailer
         return 0.0 if mailer is not None and await mailer.send_due() else interval_s
+
+    async def _purge_keys(self) -> float:
+        return 0.0 if await self._parts.answers.purge() else KEYS_INTERVAL_S
 
     async def _pay_refunds(self, interval_s: float) -> float:
         paid = await self._parts.reconciler.pay_refunds()

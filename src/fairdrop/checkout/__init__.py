@@ -1,5 +1,6 @@
 """Checkout: from a hold to a confirmed order or a refund, whatever dies in between (SPEC O)."""
 
+from .answers import Answers, KnownAnswer
 from .desk import OrderDesk, OrderHistory, Step
 from .inbox import Inbox
 from .loading import Loader
@@ -18,10 +19,12 @@ from .warehouse import Warehouse, WarehouseFailed
 
 __all__ = [
     "TRANSITIONS",
+    "Answers",
     "Cause",
     "Checkout",
     "Granted",
     "Inbox",
+    "KnownAnswer",
     "Loader",
     "Order",
     "OrderDesk",

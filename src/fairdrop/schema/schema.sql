@@ -474,6 +474,20 @@ CREATE TABLE order_mails (
 CREATE INDEX order_mails_due ON order_mails (next_try_at) WHERE state = 'PENDING';
 CREATE INDEX order_mails_failed ON order_mails (created_at) WHERE state = 'FAILED';
 
+-- The first answers to requests that carry an Idempotency-Key, of one client each, for a day (H3). No
+-- status yet: the request is under way, or whoever carried it out died.
+CREATE TABLE idempotency_keys (
+    client       text NOT NULL,
+    key          text NOT NULL,
+    fingerprint  text NOT NULL,
+    begun_at     timestamptz NOT NULL DEFAULT now(),
+    status       integer,
+    content_type text,
+    body         bytea,
+    PRIMARY KEY (client, key)
+);
+CREATE INDEX idempotency_keys_by_age ON idempotency_keys (begun_at);
+
 -- What operators did (S3, W17).
 CREATE TABLE operator_audit (
     id      bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

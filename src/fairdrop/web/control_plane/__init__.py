@@ -12,6 +12,7 @@ from .access import router as access_router
 from .draws import router as draws_router
 from .figures import SaleFigures
 from .gate import Gate
+from .keyed import Keyed
 from .line import router as line_router
 from .orders import router as orders_router
 from .problems import PROBLEM_RESPONSES, install
@@ -51,6 +52,7 @@ def make(parts: Parts, live: Live) -> FastAPI:
     app.include_router(draws_router(parts))
     app.include_router(access_router(parts))
     app.include_router(orders_router(parts))
+    app.add_middleware(Keyed, answers=parts.answers)
     key = parts.settings.admin_key
     app.add_middleware(Gate, key=key.get_secret_value() if key is not None else "")
     return app

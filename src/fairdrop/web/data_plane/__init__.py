@@ -10,6 +10,7 @@ from fairdrop.web.watch import CheckoutWatch
 
 from . import draws, foreign, line, orders, public, reservations
 from .base import Steps, endpoint
+from .keyed import keyed
 
 if TYPE_CHECKING:
     from fairdrop.app import Parts
@@ -38,7 +39,7 @@ def routes(parts: Parts, live: Live) -> list[Route]:
             ("POST", "restore"): endpoint(parts, line.restore),
             ("POST", "claim"): endpoint(parts, line.claim),
             ("POST", "reservations"): endpoint(parts, reservations.reserve, watch=watch),
-            ("POST", "orders"): endpoint(parts, orders.start, watch=watch),
+            ("POST", "orders"): keyed(parts, orders.start, watch=watch),
             ("POST", "ticket"): endpoint(parts, line.ticket),
             ("GET", "draw"): endpoint(parts, draws.Parameters()),
             ("POST", "receipt"): endpoint(parts, draws.prove),
@@ -51,9 +52,9 @@ def routes(parts: Parts, live: Live) -> list[Route]:
         Route("/v1/sales/{sale}/{step}", steps),
         route("/v1/sales/{sale}", "GET", public.sale, live),
         route("/v1/orders/{order}", "GET", orders.show),
-        route("/v1/orders/{order}/pay", "POST", orders.pay, watch=watch),
+        Route("/v1/orders/{order}/pay", keyed(parts, orders.pay, watch=watch), methods=["POST"]),
         route("/v1/webhooks/{gateway}", "POST", public.webhook, limited=False),
-        route("/v1/orders/{order}/cancel", "POST", orders.cancel),
+        Route("/v1/orders/{order}/cancel", keyed(parts, orders.cancel), methods=["POST"]),
         route("/v1/sales/{sale}/reservations/{reservation}", "DELETE", reservations.release),
         route("/v1/sales/{sale}/reservations/{reservation}", "PATCH", reservations.change),
         route("/v1/sales/{sale}/draw/{file}", "GET", draws.PublishedFiles()),
