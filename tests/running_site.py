@@ -9,6 +9,7 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -70,12 +71,19 @@ class RunningSite:
 
 @pytest.fixture(scope="session")
 def running_site() -> Iterator[RunningSite]:
-    """`fairdrop up` in a directory of its own, stopped with SIGTERM at the end."""
+    """The site that most tests look at."""
+    with site_up() as site:
+        yield site
+
+
+@contextmanager
+def site_up(**variables: str) -> Iterator[RunningSite]:
+    """`fairdrop up` in a directory of its own, with these variables, stopped with SIGTERM at the end."""
     data = Path(tempfile.mkdtemp(prefix="fairdrop-site-"))
     shop_origin = f"http://localhost:{free_ports(1)[0]}"
     process = subprocess.Popen(
         [sys.executable, "-m", "fairdrop", "up", "--data-dir", str(data / "data"), "--port", "0"],
-        env={**os.environ, "FAIRDROP_SHOP_ORIGINS": shop_origin},
+        env={**os.environ, "FAIRDROP_SHOP_ORIGINS": shop_origin, **variables},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -30,6 +30,9 @@ class LineModel:
     served: int = 0
     left: int = 0
     done: int = 0
+    fronted: int = 0
+    fronted_new: int = 0  # of these, who had no place before
+    revoked: dict[str, int] = field(default_factory=dict)  # admission -> the end of its lease
     bucket: int | None = None  # millionths of a person; full before the first tick
     refilled_ms: int = 0
 
@@ -63,6 +66,19 @@ class LineModel:
             return "MISSED", self.missed[visitor], 0
         return "CLOSED" if self.mode in {"closed", "draining"} else "NOT_ENTERED", 0, 0
 
+    def front(self, visitor: str, *, first: bool) -> str:
+        """The outcome; places at the front have negative numbers, those of the first ones lower."""
+        base = -2_000_000_000 if first else -1_000_000_000
+        past_line = visitor in self.called or visitor in self.inside or visitor in self.missed
+        if past_line or self.line.get(visitor, 1) < base + 1_000_000_000:
+            return "UNCHANGED"
+        if self.mode in {"closed", "draining"}:
+            return "SHUT"
+        self.fronted += 1
+        self.fronted_new += visitor not in self.line
+        self.line[visitor] = base + self.fronted
+        return "PLACED"
+
     def claim(self, visitor: str, admission: str, now_ms: int) -> str:
         """The state after the claim; a claim changes something only for people who are called."""
         state, position, _ = self.status(visitor, now_ms)
@@ -72,15 +88,23 @@ class LineModel:
             return "ADMITTED"
         return "NOT_ENTERED" if state == "CLOSED" else state
 
-    def leave(self, visitor: str) -> bool:
+    def leave(self, visitor: str, now_ms: int) -> bool:
         there = self._somewhere(visitor)
+        self._revoke(visitor, now_ms)
         for place in (self.line, self.called, self.inside, self.missed):
             place.pop(visitor, None)
         self.left += there
         return there
 
-    def complete(self, visitor: str, admission: str) -> bool:
+    def _revoke(self, visitor: str, now_ms: int) -> None:
+        """Whoever goes out before the lease ends leaves a token that is revoked (W12)."""
+        _, lease, admission = self.inside.get(visitor, (0, 0, ""))
+        if lease > now_ms:
+            self.revoked[admission] = lease
+
+    def complete(self, visitor: str, admission: str, now_ms: int) -> bool:
         if visitor in self.inside and self.inside[visitor][2] == admission:
+            self._revoke(visitor, now_ms)
             del self.inside[visitor]
             self.done += 1
             return True
@@ -113,7 +137,7 @@ class LineModel:
             "called": len(self.called),
             "active": len(self.inside),
             "missed": len(self.missed),
-            "joined": self.tail,
+            "joined": self.tail + self.fronted_new,
             "left": self.left,
             "done": self.done,
             "served": self.served,

@@ -22,6 +22,7 @@ steps = st.one_of(
     st.tuples(st.just("tick"), st.just(500)),
     st.tuples(st.just("claim"), st.lists(visitors, min_size=1, max_size=6)),
     st.tuples(st.just("leave"), visitors),
+    st.tuples(st.just("front"), st.tuples(visitors, st.booleans())),
     st.tuples(st.just("complete"), visitors),
     st.tuples(st.just("pass"), st.sampled_from([500, 1_000, 2_000, 6_000, 99, -700])),
     st.tuples(
@@ -40,6 +41,7 @@ class LineHistory:
         self.sale = DrivenSale(Scripts(store))
         self.model = LineModel(rate_milli=2_000, cap=2, claim_ttl_ms=2_000, lease_ttl_ms=6_000)
         self.admissions = 0
+        self.latest_ms = self.sale.now_ms
 
     async def begin(self) -> None:
         model = self.model
@@ -69,11 +71,17 @@ class LineHistory:
                 model.claim(visitor, admission, sale.now_ms) for visitor, admission in batch
             ]
         elif kind == "leave":
-            assert (await sale.leave(what) == ["LEFT"]) == model.leave(what)
+            assert (await sale.leave(what) == ["LEFT"]) == model.leave(what, sale.now_ms)
+        elif kind == "front":
+            visitor, first_of_all = what
+            outcomes = await sale.front(visitor, first=first_of_all)
+            assert [str(outcome) for outcome in outcomes] == [
+                model.front(visitor, first=first_of_all)
+            ]
         elif kind == "complete":
             admission = model.inside[what][2] if what in model.inside else "of another time"
             left = await sale.complete(what, admission) == "LEFT"
-            assert left == model.complete(what, admission)
+            assert left == model.complete(what, admission, sale.now_ms)
         elif kind == "pass":
             sale.pass_ms(what)
         else:
@@ -88,6 +96,11 @@ class LineHistory:
         places = figures.waiting + figures.called + figures.active + figures.missed
         assert figures.joined == places + figures.left + figures.done
         assert figures.served <= figures.tail
+        # What was over at the latest moment may be gone, also when the clock was set back since.
+        self.latest_ms = max(self.latest_ms, sale.now_ms)
+        revoked = set((await sale.revocations()).ids)
+        assert revoked <= {name for name, until in model.revoked.items() if until > sale.now_ms}
+        assert revoked >= {name for name, until in model.revoked.items() if until > self.latest_ms}
         told = await sale.status(*VISITORS)
         assert [_short(place) for place in told] == [
             model.status(visitor, sale.now_ms) for visitor in VISITORS
