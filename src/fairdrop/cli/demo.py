@@ -29,6 +29,8 @@ from fairdrop.site import SECRETS_FILE, Site
 SLUG = "demo"
 TRY_IT_SLUG = "try-it"
 TRY_IT_UNITS = 20
+LOBBY_MS = 60_000
+"""The lobby opens with the sale's creation: the early ones of the crowd are in it."""
 PREFIX = "fairdrop-demo-"
 ABANDONED_AFTER_S = 60.0
 """A demo's directory that is older and in nobody's use was left by one that was killed."""
@@ -153,6 +155,8 @@ class _Demo:
                 description="A rehearsal: the buyers are simulated, and so is the money.",
                 units=options.units,
                 rate_per_s=options.rate_per_s or default_rate_per_s(options.buyers),
+                # Whoever is there before the opening is drawn.
+                lobby_ms=LOBBY_MS,
             ),
             buyers=options.buyers,
             seed=options.seed,

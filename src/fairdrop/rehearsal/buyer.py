@@ -16,6 +16,7 @@ from .plan import BuyerPlan, Ending
 from .result import Result
 from .visitor import Place, Reservation, Shop, Unexpected, Visitor, expect, place_of, reservation_of
 
+LOOK_FOR_DRAW_EVERY_S = 0.2
 _ADMISSION_OVER = frozenset(
     {"admission_required", "admission_expired", "admission_revoked", "admission_forged"}
 )
@@ -66,6 +67,8 @@ class Buyer:
                 self._visitor.admit(place.token)
                 return place
             match place.state:
+                case "LOBBY":
+                    place = await self._await_draw()
                 case "WAITING":
                     place = await self._wait(place)
                 case "READY":
@@ -93,9 +96,21 @@ class Buyer:
                 await self._join_again(place)
         return place
 
+    async def _await_draw(self) -> Place:
+        """In the lobby until the order is drawn (W3)."""
+        await self._board.opened()
+        place = await self._visitor.look()
+        while place.state == "LOBBY":
+            await asyncio.sleep(LOOK_FOR_DRAW_EVERY_S)
+            place = await self._visitor.look()
+        self._position = place.position
+        return place
+
     async def _join_again(self, first: Place) -> None:
         """Whoever joins again keeps the place they have (W1)."""
         again = place_of(expect(await self._visitor.join(), "join").body)
+        if first.state == "LOBBY":
+            return
         if again.position != first.position and not self._board.has_lost_line:
             self._shop.complain(
                 f"join: place {first.position} became {again.position} by joining again"
