@@ -16,6 +16,7 @@ from fairdrop.errors import FairdropError
 from . import invites, keys, line, sale, stock
 from .audit import audit
 from .config import config
+from .plan import plan
 from .verify_draw import verify_draw
 
 T = TypeVar("T")
@@ -193,6 +194,7 @@ app.add_typer(line.app, name="line")
 app.add_typer(keys.app, name="keys")
 app.command()(audit)
 app.command()(config)
+app.command()(plan)
 app.command("verify-draw")(verify_draw)
 
 
