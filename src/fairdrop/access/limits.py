@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 SHARE_EVERY_S = 1.0
 SHARED_AT_ONCE = 500
 """Keys in one run of the script: about 0.3 ms of the store's time."""
+SELDOM = 8
+"""A key is shared when one process has met it for an eighth of what it may do in a second."""
 SHARED_MOST = 5_000
 """Keys that one process shares in one go: the busiest."""
 _REMEMBERED = 200_000
@@ -65,6 +67,26 @@ class Counted(msgspec.Struct, array_like=True, frozen=True):
     totals: list[int]
 
 
+class _Buckets:
+    """The buckets of one policy: when each is full again, and what was counted since the last sharing."""
+
+    __slots__ = ("counts", "full_at", "interval_s", "policy", "span_s")
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy = policy
+        self.interval_s = 1 / policy.rate_per_s if policy.rate_per_s > 0 else 0.0
+        self.span_s = policy.burst * self.interval_s
+        self.full_at: dict[str, float] = {}
+        self.counts: dict[str, int] = {}
+
+    def forget(self, now: float) -> None:
+        """Drop the buckets that are full again; all of them when hardly any is."""
+        kept = {key: then for key, then in self.full_at.items() if then > now}
+        self.full_at.clear()
+        if len(kept) < _REMEMBERED // 2:
+            self.full_at.update(kept)
+
+
 class Limits:
     """The buckets of one process, a set for each policy."""
 
@@ -74,39 +96,45 @@ class Limits:
         """Take the policies; nothing is sent before something is counted. ``clock`` gives seconds."""
         self._clock = clock
         self._script = SaleScript(store, "fairdrop.access", "rates", Counted)
-        self._policies = {policy.name: policy for policy in policies}
-        self._full_at: dict[str, dict[str, float]] = {name: {} for name in self._policies}
-        self._counts: dict[tuple[str, str], int] = {}
+        self._buckets = {policy.name: _Buckets(policy) for policy in policies}
         self._seen: dict[tuple[str, str], tuple[int, int]] = {}
         self._share_at = 0.0
         self._sharing: asyncio.Task[None] | None = None
 
     def take(self, name: str, key: str) -> Exceeded | None:
         """Count one of ``key``; Exceeded, and nothing counted, when its bucket is empty."""
-        policy = self._policies[name]
-        if policy.rate_per_s <= 0:
+        buckets = self._buckets[name]
+        interval = buckets.interval_s
+        if not interval:
             return None
         now = self._clock()
-        full_at = self._full_at[name]
-        interval = 1 / policy.rate_per_s
-        then = max(full_at.get(key, now), now) + interval
-        ahead = then - now - policy.burst * interval
+        full_at, counts = buckets.full_at, buckets.counts
+        then = full_at.get(key, now)
+        then = interval + (max(now, then))
+        ahead = then - now - buckets.span_s
         if ahead > _ROUNDING_S:
-            return Exceeded(policy, max(1, math.ceil(ahead)))
+            return Exceeded(buckets.policy, max(1, math.ceil(ahead)))
         if len(full_at) >= _REMEMBERED:
-            self._forget(full_at, now)
+            buckets.forget(now)
         full_at[key] = then
-        counted = (name, key)
-        self._counts[counted] = self._counts.get(counted, 0) + 1
+        counts[key] = counts.get(key, 0) + 1
         if now >= self._share_at and self._sharing is None:
             self._share_at = now + SHARE_EVERY_S
             self._sharing = asyncio.get_running_loop().create_task(self._share_quietly())
         return None
 
     async def share(self) -> None:
-        """Send the counts, and take in what the others counted. Raises StoreUnavailable."""
-        counts, self._counts = self._counts, {}
-        busiest = sorted(counts.items(), key=lambda item: -item[1])[:SHARED_MOST]
+        """Send the counts, and take in what the others counted. Raises StoreUnavailable.
+
+        A key that was met so seldom that it matters to no limit is left out: most people ask once a
+        second.
+        """
+        busy: list[tuple[tuple[str, str], int]] = []
+        for name, buckets in self._buckets.items():
+            counts, buckets.counts = buckets.counts, {}
+            least = buckets.policy.rate_per_s / SELDOM
+            busy += [((name, key), count) for key, count in counts.items() if count >= least]
+        busiest = sorted(busy, key=lambda item: -item[1])[:SHARED_MOST]
         for at in range(0, len(busiest), SHARED_AT_ONCE):
             some = busiest[at : at + SHARED_AT_ONCE]
             batch = [(f"{name}:{key}", count) for (name, key), count in some]
@@ -121,12 +149,12 @@ class Limits:
             self._seen.clear()
         self._seen[counted] = (period, total)
         name, key = counted
-        full_at, policy = self._full_at[name], self._policies[name]
-        if others > 0:
+        buckets = self._buckets[name]
+        if others > 0 and buckets.interval_s:
             # Never further than an empty bucket: what the others let pass is not a debt.
             now = self._clock()
-            empty = now + policy.burst / policy.rate_per_s
-            full_at[key] = min(max(full_at.get(key, now), now) + others / policy.rate_per_s, empty)
+            then = max(buckets.full_at.get(key, now), now) + others * buckets.interval_s
+            buckets.full_at[key] = min(then, now + buckets.span_s)
 
     async def _share_quietly(self) -> None:
         try:
@@ -135,10 +163,3 @@ class Limits:
             _log.debug("limits_not_shared", error=str(error))
         finally:
             self._sharing = None
-
-    def _forget(self, full_at: dict[str, float], now: float) -> None:
-        """Drop the buckets that are full again; all of them when none is."""
-        kept = {key: then for key, then in full_at.items() if then > now}
-        full_at.clear()
-        if len(kept) < _REMEMBERED // 2:
-            full_at.update(kept)

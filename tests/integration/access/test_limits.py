@@ -118,7 +118,7 @@ async def test_several_servers_keep_one_limit(store: Store) -> None:
     assert [taken(server, key, 5) for server in servers] == [5, 5, 5, 5]
     for _ in range(2):
         for server in servers:
-            server._counts.setdefault(("requests", key), 0)
+            server._buckets["requests"].counts.setdefault(key, 1)
             await server.share()
     assert [taken(server, key, 5) for server in servers] == [0, 0, 0, 0]
 
@@ -161,7 +161,7 @@ async def test_what_a_process_remembers_has_a_bound(
     for n in range(500):
         clock.now += 0.01
         here.take("requests", f"k{n}")
-    assert len(here._full_at["requests"]) <= 51
+    assert len(here._buckets["requests"].full_at) <= 51
 
 
 async def test_the_counts_of_a_minute_add_up_and_are_gone_later(sale: DrivenSale) -> None:
