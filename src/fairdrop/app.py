@@ -147,6 +147,7 @@ async def open_parts(settings: Settings) -> AsyncIterator[Parts]:
         base = public_url(settings)
         catalog = Catalog(database)
         waiting_room, inventory = WaitingRoom(store), Inventory(store)
+        draws = Draws(database, waiting_room, Beacons())
         loader = Loader(database, catalog, inventory)
         stock = Stock(database, catalog, inventory, loader)
         inbox = Inbox(database)
@@ -176,12 +177,12 @@ async def open_parts(settings: Settings) -> AsyncIterator[Parts]:
             admissions=admissions,
             visitors=VisitorTokens(visitor_key.encode()),
             receipts=receipts,
-            restoration=Restoration(database, waiting_room, receipts, admissions),
+            restoration=Restoration(database, waiting_room, receipts, admissions, draws.place),
             verified_marks=VerifiedMarks(visitor_key.encode()),
             completions=Completions(database, waiting_room),
             addresses=addresses,
             limits=_limits(store, settings),
-            draws=Draws(database, waiting_room, Beacons()),
+            draws=draws,
             tickets=StreamTickets(visitor_key.encode()),
             entry_proofs=EntryProofs(read_keys(split_keys(signing_keys))),
             proofs=Proofs(

@@ -14,10 +14,10 @@ from uuid import UUID
 
 from fairdrop.batching import Batcher
 from fairdrop.drivers.database import Queries
-from fairdrop.waiting_room import PositionReceipt, Presented, RestoreOutcome
+from fairdrop.waiting_room import EntryReceipt, PositionReceipt, Presented, RestoreOutcome
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from fairdrop.catalog import Sale
     from fairdrop.drivers.database import Database
@@ -53,8 +53,14 @@ class Restoration:
         waiting_room: WaitingRoom,
         receipts: Receipts,
         admissions: AdmissionTokens,
+        drawn_place: Callable[[str, str], Awaitable[int | None]],
     ) -> None:
-        """Take the database, the line, and what reads the proofs."""
+        """Take the database, the line, and what reads the proofs.
+
+        ``drawn_place`` says which position the draw of a sale gave to an entry id; None before it
+        is drawn, and for an entry that was not in it.
+        """
+        self._drawn_place = drawn_place
         self._database = database
         self._waiting_room = waiting_room
         self._receipts = receipts
@@ -73,6 +79,8 @@ class Restoration:
         script, and with a token a share of a query.
         """
         place = self._proved(sale, visitor, receipt)
+        if isinstance(place, EntryReceipt):
+            place = await self._drawn(sale, place)
         if isinstance(place, ReceiptRefusal):
             return place
         if place.epoch >= sale.epoch:
@@ -93,7 +101,18 @@ class Restoration:
             )
         return await self._waiting_room.restore(sale.ref, presented)
 
-    def _proved(self, sale: Sale, visitor: str, text: str) -> PositionReceipt | ReceiptRefusal:
+    async def _drawn(self, sale: Sale, receipt: EntryReceipt) -> PositionReceipt | ReceiptRefusal:
+        """A receipt of the lobby is one of the place that was drawn, once the store lost both."""
+        position = None
+        if receipt.epoch < sale.epoch:
+            position = await self._drawn_place(sale.id, receipt.entry)
+        if position is None:
+            return ReceiptRefusal.OF_LOBBY
+        return PositionReceipt(receipt.sale, receipt.visitor, receipt.epoch, position)
+
+    def _proved(
+        self, sale: Sale, visitor: str, text: str
+    ) -> PositionReceipt | EntryReceipt | ReceiptRefusal:
         receipt = self._receipts.read(text)
         if receipt is None:
             return ReceiptRefusal.FORGED
@@ -103,8 +122,6 @@ class Restoration:
             return ReceiptRefusal.OTHER_VISITOR
         if receipt.epoch < sale.receipts_from:
             return ReceiptRefusal.VOID
-        if not isinstance(receipt, PositionReceipt):
-            return ReceiptRefusal.OF_LOBBY
         return receipt
 
     def _alive(self, sale: Sale, visitor: str, token: str, now_s: float) -> Admission | None:

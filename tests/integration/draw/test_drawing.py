@@ -9,11 +9,12 @@ import pytest
 
 from fairdrop import lottery
 from fairdrop.app import Parts
+from fairdrop.checkout import ReceiptRefusal
 from fairdrop.draw import DrawState, EnterOutcome, EntryProofs, Step, verify
 from fairdrop.drivers.keys import sale_key
 from fairdrop.errors import StoreUnavailable
 from fairdrop.ids import SaleRef
-from fairdrop.waiting_room import EntryReceipt, Filled, Mode, State, WaitingRoom
+from fairdrop.waiting_room import EntryReceipt, Filled, Mode, RestoreOutcome, State, WaitingRoom
 from tests.integration.draw.lobbies import enter, in_line, published, shut, with_a_lobby
 
 
@@ -235,6 +236,35 @@ async def test_a_lobby_that_the_store_lost_is_never_drawn_a_second_time(parts: P
     assert await parts.draws.hold(again.ref) is Step.FILLED
     assert verify(await published(parts, sale)).findings == []
     assert sorted(await parts.draws.places(sale.id)) == sorted(people.values())
+
+
+async def test_after_a_loss_a_receipt_of_the_lobby_gives_the_drawn_place_back(parts: Parts) -> None:
+    """W15: the list is in the database, and each receipt says whose entry is whose."""
+    sale = await with_a_lobby(parts, rate_per_s=0.001, burst_ms=0)
+    people = await enter(parts, sale, 12)
+    receipts = {
+        visitor: parts.receipts.issue(EntryReceipt(sale.id, visitor, sale.epoch, entry))
+        for visitor, entry in people.items()
+    }
+    early = await parts.restoration.present(sale, "v1", receipts["v1"], "", now_s=0)
+    assert early == ReceiptRefusal.OF_LOBBY
+    await shut(parts, sale)
+    await parts.draws.hold(sale.ref)
+    before = await in_line(parts, sale)
+    keys = [key async for key in parts.store.redis.scan_iter(match=f"fd:{{{sale.id}}}*")]
+    await parts.store.redis.delete(*keys)
+    again = await parts.loader.keep_loaded(sale)
+    await parts.store.redis.hset(sale_key(*again.ref, "cfg"), "opens_ms", 1)
+    await parts.waiting_room.tick(again.ref)
+    for visitor, receipt in receipts.items():
+        outcome = await parts.restoration.present(again, visitor, receipt, "", now_s=0)
+        assert outcome == RestoreOutcome.RESTORED
+        other = await parts.restoration.present(again, "thief", receipt, "", now_s=0)
+        assert other == ReceiptRefusal.OTHER_VISITOR
+    assert await in_line(parts, again) == before
+    strange = parts.receipts.issue(EntryReceipt(sale.id, "x", sale.epoch, "n" * 22))
+    outcome = await parts.restoration.present(again, "x", strange, "", now_s=0)
+    assert outcome == ReceiptRefusal.OF_LOBBY
 
 
 async def test_without_an_ed25519_key_there_is_no_public_proof(parts: Parts) -> None:
