@@ -13,7 +13,7 @@ import typer
 from fairdrop import __version__
 from fairdrop.errors import FairdropError
 
-from . import invites, keys, line, sale, stock
+from . import invites, keys, ledger, line, order, sale, stock
 from .audit import audit
 from .config import config
 from .plan import plan
@@ -190,6 +190,8 @@ def worker() -> None:
 invites.register(sale.app)
 sale.app.add_typer(stock.app, name="stock")
 app.add_typer(sale.app, name="sale")
+app.add_typer(order.app, name="order")
+app.add_typer(ledger.app, name="ledger")
 app.add_typer(line.app, name="line")
 app.add_typer(keys.app, name="keys")
 app.command()(audit)

@@ -31,15 +31,35 @@ class AdminClient:
         """The document at the path. Raises RequestFailed."""
         return self.request("GET", path, params=params)
 
-    def request(
-        self, method: str, path: str, body: Any = None, *, params: dict[str, Any] | None = None
-    ) -> Any:
-        """The answer's document. Raises RequestFailed."""
-        return asyncio.run(self._request(method, path, body, params or {}))
+    def text(self, path: str, **params: Any) -> str:
+        """The answer as it is written, for documents that are not JSON. Raises RequestFailed."""
+        status, content = asyncio.run(self._ask("GET", path, None, params, {}))
+        if status in _SUCCESS:
+            return content.decode()
+        raise RequestFailed(self._explained(status, _decoded(content)))
 
-    async def _request(self, method: str, path: str, body: Any, params: dict[str, Any]) -> Any:
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        params: dict[str, Any] | None = None,
+        key: str | None = None,
+    ) -> Any:
+        """The answer's document; ``key`` is the Idempotency-Key. Raises RequestFailed."""
+        headers = {} if key is None else {"Idempotency-Key": key}
+        status, content = asyncio.run(self._ask(method, path, body, params or {}, headers))
+        document = _decoded(content)
+        if status in _SUCCESS and document is not None:
+            return document
+        raise RequestFailed(self._explained(status, document))
+
+    async def _ask(
+        self, method: str, path: str, body: Any, params: dict[str, Any], headers: dict[str, str]
+    ) -> tuple[int, bytes]:
         timeout = aiohttp.ClientTimeout(total=TIMEOUT_S, sock_connect=5)
-        headers = {"Authorization": f"Bearer {self._key}"}
+        headers = {"Authorization": f"Bearer {self._key}", **headers}
         try:
             async with (
                 aiohttp.ClientSession(timeout=timeout, headers=headers) as session,
@@ -52,7 +72,7 @@ class AdminClient:
                     allow_redirects=False,
                 ) as answer,
             ):
-                status, content = answer.status, await answer.read()
+                return answer.status, await answer.read()
         except (aiohttp.ClientConnectorError, aiohttp.ServerDisconnectedError, OSError) as error:
             raise RequestFailed(
                 f"nothing answers at {self._url} ({_reason(error)}). Start `fairdrop up`, or say"
@@ -62,13 +82,6 @@ class AdminClient:
             raise RequestFailed(f"{self._url} did not answer within {TIMEOUT_S:.0f} s") from None
         except (aiohttp.ClientError, ValueError) as error:
             raise RequestFailed(f"{self._url} cannot be asked: {error}") from None
-        try:
-            document = json.loads(content)
-        except ValueError:
-            document = None
-        if status in _SUCCESS and document is not None:
-            return document
-        raise RequestFailed(self._explained(status, document))
 
     def _explained(self, status: int, document: Any) -> str:
         if not isinstance(document, dict) or "code" not in document:
@@ -83,6 +96,13 @@ class AdminClient:
             return "it was refused:\n  " + "\n  ".join(found)
         detail = str(document.get("detail", "")).removeprefix("body.")
         return f"{detail} ({document['code']})"
+
+
+def _decoded(content: bytes) -> Any:
+    try:
+        return json.loads(content)
+    except ValueError:
+        return None
 
 
 def _reason(error: BaseException) -> str:

@@ -357,6 +357,9 @@ CREATE TABLE ledger_entries (
     CHECK ((debit_minor = 0) <> (credit_minor = 0))
 );
 
+-- Rows are added in about the order of their times: a summary of each range of pages is enough.
+CREATE INDEX ledger_entries_by_time ON ledger_entries USING brin (posted_at);
+
 CREATE FUNCTION ledger_refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     RAISE EXCEPTION 'the ledger is insert only: % refused', TG_OP USING ERRCODE = 'restrict_violation';

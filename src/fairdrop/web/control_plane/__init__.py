@@ -13,6 +13,7 @@ from .draws import router as draws_router
 from .figures import SaleFigures
 from .gate import Gate
 from .keyed import Keyed
+from .ledger import router as ledger_router
 from .line import router as line_router
 from .orders import router as orders_router
 from .problems import PROBLEM_RESPONSES, install
@@ -52,6 +53,7 @@ def make(parts: Parts, live: Live) -> FastAPI:
     app.include_router(draws_router(parts))
     app.include_router(access_router(parts))
     app.include_router(orders_router(parts))
+    app.include_router(ledger_router(parts))
     app.add_middleware(Keyed, answers=parts.answers)
     key = parts.settings.admin_key
     app.add_middleware(Gate, key=key.get_secret_value() if key is not None else "")

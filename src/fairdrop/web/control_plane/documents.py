@@ -280,6 +280,42 @@ class EntryDocument(_Document):
     posted_at: str
 
 
+class AccountBalance(_Document):
+    """An account in one currency: a debit balance is positive."""
+
+    account: str
+    currency: str
+    currency_exponent: int
+    debits_minor: int
+    credits_minor: int
+    balance_minor: int
+
+
+class BalanceSheet(_Document):
+    """Every account that was ever booked to."""
+
+    balances: list[AccountBalance]
+
+
+class TrialLine(_Document):
+    """An account's net, in one of the two columns."""
+
+    account: str
+    debit_minor: int
+    credit_minor: int
+
+
+class TrialBalance(_Document):
+    """The accounts of one currency; both columns add up to the same, or the books are wrong."""
+
+    currency: str
+    currency_exponent: int
+    lines: list[TrialLine]
+    debits_minor: int
+    credits_minor: int
+    balanced: bool
+
+
 class OrderHistoryDocument(OperatorOrderDocument):
     """An order with everything that happened to it."""
 

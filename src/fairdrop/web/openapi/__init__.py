@@ -93,6 +93,7 @@ _TAGS = [
     {"name": "stock", "description": "Control plane: put units on sale and take them out."},
     {"name": "access", "description": "Control plane: who may join a sale, and who first."},
     {"name": "orders", "description": "Control plane: look at orders and refund them."},
+    {"name": "ledger", "description": "Control plane: the books, and what they come to."},
 ]
 _SECURITY = {
     "visitor": {
