@@ -32,6 +32,7 @@ class RunningSite:
     store_url: str
     database_url: str
     mail_url: str
+    smtp_url: str
     data_dir: Path
     admin_key: str
     shop_key: str

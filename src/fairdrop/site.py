@@ -197,6 +197,7 @@ class Site:
                 "url": self.url,
                 "gateway_url": self.gateway_url,
                 "mail_url": self.mail_url,
+                "smtp_url": self.settings.smtp_url,
                 "store_url": self.settings.store_url,
                 "database_url": self.settings.database_url,
             },

@@ -16,6 +16,7 @@ from fairdrop.errors import FairdropError
 from . import invites, keys, ledger, line, order, sale, stock
 from .audit import audit
 from .config import config
+from .doctor import doctor
 from .plan import plan
 from .verify_draw import verify_draw
 
@@ -197,6 +198,7 @@ app.add_typer(keys.app, name="keys")
 app.command()(audit)
 app.command()(config)
 app.command()(plan)
+app.command()(doctor)
 app.command("verify-draw")(verify_draw)
 
 

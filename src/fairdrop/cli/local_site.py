@@ -73,7 +73,7 @@ def site_settings(settings: Settings) -> Settings:
         **{name: secrets[name] for name in SECRETS if secrets.get(name)},
         **{
             name: addresses[name]
-            for name in ("store_url", "database_url", "gateway_url")
+            for name in ("store_url", "database_url", "gateway_url", "smtp_url")
             if addresses.get(name)
         },
     }

@@ -2,6 +2,14 @@
 
 from .mailer import Mailer
 from .message import Bought, MailFacts, confirmation
-from .post import Post, parse_address
+from .post import Post, PostUnavailable, parse_address
 
-__all__ = ["Bought", "MailFacts", "Mailer", "Post", "confirmation", "parse_address"]
+__all__ = [
+    "Bought",
+    "MailFacts",
+    "Mailer",
+    "Post",
+    "PostUnavailable",
+    "confirmation",
+    "parse_address",
+]

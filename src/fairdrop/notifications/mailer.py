@@ -48,6 +48,11 @@ class Mailer:
         self._sender = sender
         self._order_url = order_url
 
+    async def check(self) -> None:
+        """Connect and log in, and send nothing. Raises PostUnavailable."""
+        async with self._post.session():
+            pass
+
     async def send_due(self) -> int:
         """Send one batch; returns how many were tried.
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
+from fairdrop.doctor import waiting
 from fairdrop.drivers.database import Queries
 from fairdrop.errors import DatabaseUnavailable, StoreUnavailable
 from fairdrop.payments import GuardedGateway
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from fairdrop.app import Parts
     from fairdrop.catalog import Sale
+    from fairdrop.doctor import Waiting
     from fairdrop.inventory import Figures
     from fairdrop.web.live import Live
 
@@ -62,8 +64,13 @@ async def read(parts: Parts, live: Live) -> Told:
 async def _queues(parts: Parts) -> list[Metric]:
     async with parts.database.connection() as connection:
         row = await connection.fetchrow(SQL["queues"])
+        found = await waiting(connection)
     assert row is not None, "an aggregate has a row"
     return [
+        *_waiting(found),
+        GaugeMetricFamily(
+            "fairdrop_mails_failed", "Mails that were given up", value=row["mails_failed"]
+        ),
         GaugeMetricFamily(
             "fairdrop_inbox", "Webhooks that wait for settlement", value=row["inbox"]
         ),
@@ -86,6 +93,24 @@ async def _queues(parts: Parts) -> list[Metric]:
             value=row["payments"],
         ),
     ]
+
+
+def _waiting(found: Sequence[Waiting]) -> Iterator[Metric]:
+    """Work that is done by itself, later: what is stuck grows old here (O13)."""
+    count = GaugeMetricFamily(
+        "fairdrop_waiting", "What waits to be done by itself", labels=["kind"]
+    )
+    lying = GaugeMetricFamily(
+        "fairdrop_waiting_overdue", "Of it, what nobody took for a minute", labels=["kind"]
+    )
+    oldest = GaugeMetricFamily(
+        "fairdrop_waiting_oldest_seconds", "How long the oldest has waited", labels=["kind"]
+    )
+    for each in found:
+        count.add_metric([each.kind], each.waiting)
+        lying.add_metric([each.kind], each.left_lying)
+        oldest.add_metric([each.kind], each.oldest_s)
+    yield from (count, lying, oldest)
 
 
 def _gateways(parts: Parts) -> Iterator[Metric]:
