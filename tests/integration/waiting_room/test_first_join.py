@@ -57,3 +57,31 @@ async def test_a_key_that_somebody_could_guess_is_refused(
         problem(answer, 400, "idempotency_key_weak")
     figures = (await client.get(f"/admin/v1/sales/{sale['id']}/figures")).json()
     assert figures["joined"] == 0
+
+
+@pytest.mark.parametrize("made_up", ["fdv1.me.AAAAAAAAAAAAAAAAAAAAAA", "me", "fdv1..", "x" * 500])
+async def test_whoever_makes_up_visitors_takes_no_place_with_them(
+    parts: Parts, client: httpx.AsyncClient, made_up: str
+) -> None:
+    """Case 39: as a token they are refused; as a cookie they are nobody, who gets one identity."""
+    sale = await opened(client)
+    path = f"/v1/sales/{sale['id']}"
+    async with client_of(parts, key=None) as anybody:
+        bearer = {"authorization": f"Bearer {made_up}"}
+        problem(await anybody.post(f"{path}/join", headers=bearer), 401, "visitor_unknown")
+        problem(await anybody.get(f"{path}/me", headers=bearer), 401, "visitor_unknown")
+        shown = {"receipt": "fdr1.x.y"}
+        problem(
+            await anybody.post(f"{path}/restore", headers=bearer, json=shown),
+            401,
+            "visitor_unknown",
+        )
+        cookie = {"cookie": f"fairdrop_visitor={made_up}"}
+        first = (await anybody.post(f"{path}/join", headers=cookie)).json()
+        anybody.cookies.clear()
+        assert first["visitor"] not in made_up
+        own = {"authorization": f"Bearer {first['visitor_token']}"}
+        for _ in range(3):
+            assert (await anybody.post(f"{path}/join", headers=own)).json()["position"] == 1
+    figures = (await client.get(f"/admin/v1/sales/{sale['id']}/figures")).json()
+    assert figures["joined"] == 1

@@ -154,19 +154,31 @@ elseif now - since >= 1000 then
   since, calls = now, 0
 end
 
--- The outflow that waits are told by: calls while people wait, over windows of twenty calls (1 to 10 s),
--- smoothed by three tenths; what is told follows only once it is 15 % off, so that nobody's wait rises
--- by chance alone. While nobody could be called, the last one stands.
-local flow, flow_since = tonumber(ctr[12] or 'x'), tonumber(ctr[13] or now)
+-- The outflow that waits are told by: calls while people wait, over windows of thirty calls (1 to 30 s),
+-- smoothed by a quarter; what is told follows only once it is a fifth off, so that nobody's wait rises
+-- by chance alone. A change to a third or to three times as much is none by chance, and counts at once.
+-- While nobody could be called, the last one stands; what a full bucket lets out first is not counted.
+local flow, flow_since = tonumber(ctr[12] or 'x'), tonumber(ctr[13] or 'x')
 local flow_calls, outflow = tonumber(ctr[14] or '0') + count, tonumber(ctr[15] or 'x')
 if not calling or redis.call('ZCARD', KEYS[3]) == 0 then
+  flow_since, flow_calls = nil, 0
+elseif not flow_since then
   flow_since, flow_calls = now, 0
-elseif (now - flow_since >= 1000 and flow_calls >= 20) or now - flow_since >= 10000 then
-  local window = 1000000 * flow_calls / (now - flow_since)
-  flow = flow and flow + 0.3 * (window - flow) or window
-  if not outflow or math.abs(flow - outflow) > 0.15 * outflow then outflow = math.floor(flow + 0.5) end
-  redis.call('HSET', KEYS[2], 'flow_milli', string.format('%.3f', flow), 'outflow_milli', outflow)
-  flow_since, flow_calls = now, 0
+else
+  local passed = now - flow_since
+  local expected = (flow or 0) * passed / 1000000
+  if (passed >= 1000 and (flow_calls >= 30 or (expected >= 10 and flow_calls * 3 < expected)))
+    or passed >= 30000 then
+    local window = 1000000 * flow_calls / passed
+    if not flow or window > 3 * flow or window * 3 < flow then
+      flow = window
+    else
+      flow = flow + 0.25 * (window - flow)
+    end
+    if not outflow or math.abs(flow - outflow) > 0.2 * outflow then outflow = math.floor(flow + 0.5) end
+    redis.call('HSET', KEYS[2], 'flow_milli', string.format('%.3f', flow), 'outflow_milli', outflow)
+    flow_since, flow_calls = now, 0
+  end
 end
 local line_cap = ''
 if quantity > 0 and tonumber(cfg[10] or '0') > 0 then
@@ -176,7 +188,7 @@ local outlook = table.concat({ free, held, quantity,
   math.max(0, inside + count - redis.call('HLEN', KEYS[9])), ctr[16] or 0 }, ':')
 redis.call('HSET', KEYS[2], 'tokens_milli', string.format('%.3f', tokens), 'refilled_ms', refilled,
   'measured_milli', math.floor(measured), 'measured_ms', since, 'measured_calls', calls,
-  'flow_ms', flow_since, 'flow_calls', flow_calls, 'pace_milli', rate, 'line_cap', line_cap,
+  'flow_ms', flow_since or '', 'flow_calls', flow_calls, 'pace_milli', rate, 'line_cap', line_cap,
   'outlook', outlook)
 return cmsgpack.pack({ 'OK', count, #absent, #lapsed, mode,
   stopped or #absent == limit or #lapsed == limit, to_fill })
