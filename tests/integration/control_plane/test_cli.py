@@ -113,3 +113,23 @@ def test_the_program_itself_ends_without_a_traceback(running_site: RunningSite) 
     assert ran.returncode == 1
     assert ran.stdout == ""
     assert ran.stderr == "fairdrop: There is no sale of this id or slug. (no_such_sale)\n"
+
+
+def test_the_books_are_read_and_an_order_is_refunded_from_the_command_line(
+    running_site: RunningSite,
+) -> None:
+    where = ("--data-dir", str(running_site.data_dir))
+    trial = run("ledger", *where, "trial", "--json")
+    assert trial.status == 0, trial.errors
+    assert all(sheet["balanced"] for sheet in json.loads(trial.output))
+    journal = run("ledger", *where, "journal", "--format", "beancount")
+    assert journal.output.startswith('option "title" "Fairdrop"')
+    assert run("ledger", *where, "journal").output.startswith("posted_at,kind,reference")
+    assert run("ledger", *where, "balances").output.startswith("account")
+    refused = run("ledger", *where, "balances", "--at", "yesterday")
+    assert (refused.status, "at" in refused.errors) == (1, True)
+    order = str(uuid.uuid4())
+    unknown = run("order", *where, "refund", order, "--reason", "x", "--amount", "10.00")
+    assert (unknown.status, "no order" in unknown.errors) == (1, True)
+    wrong = run("order", *where, "refund", order, "--reason", "x", "--unit", "nonsense")
+    assert (wrong.status, "VARIANT:SERIAL" in wrong.errors) == (2, True)
