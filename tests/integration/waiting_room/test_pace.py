@@ -124,6 +124,7 @@ async def test_a_lower_pace_counts_at_once(sale: DrivenSale) -> None:
 
 
 async def test_a_hundred_places_free_and_a_hundred_waiting_take_one_tick(sale: DrivenSale) -> None:
+    """Case 7."""
     await sale.load(rate_milli=100_000, cap=100)
     await crowd(sale, 150)
     ticked = await sale.tick()
@@ -160,6 +161,7 @@ async def test_a_lower_cap_lets_nobody_in_until_enough_have_gone(sale: DrivenSal
 
 
 async def test_the_serving_number_never_passes_the_tail(sale: DrivenSale) -> None:
+    """Case 8."""
     await sale.load(cap=1_000)
     for round_ in range(5):
         await sale.join(*(f"{round_}-{n}" for n in range(3)))

@@ -308,3 +308,35 @@ async def test_who_has_units_already_does_not_get_the_place_again(sale: DrivenSa
     await sale.load({"seat": 5}, bought={"ann": 1})
     assert await sale.restore("ann", 1) == "PLACE_USED"
     assert await sale.restore("bob", 2) == "RESTORED"
+
+
+async def test_invited_people_come_back_to_the_front_and_the_next_ones_stand_behind_them(
+    sale: DrivenSale,
+) -> None:
+    await sale.load(line=(50, 4, 10_000))
+    assert await sale.restore("first class", 3 - 2_000_000_000) == "RESTORED"
+    assert await sale.restore("second class", 4 - 1_000_000_000) == "RESTORED"
+    assert await sale.restore("everybody", 7) == "RESTORED"
+    script = await sale.scripts.front(sale.ref, [("newly invited", 2, False)])
+    assert script.outcomes == ["PLACED"]
+    people = ["first class", "second class", "newly invited", "everybody"]
+    assert [place.rank for place in await sale.status(*people)] == [0, 1, 2, 3]
+    assert (await sale.figures()).tail == 50
+    await assert_everybody_is_counted_once(sale)
+
+
+async def test_after_a_restoration_the_serving_number_stays_behind_the_tail(
+    sale: DrivenSale,
+) -> None:
+    """Case 8, also for leases that come back with positions beyond the mark."""
+    await sale.load(cap=5, line=(10, 4, 0))
+    lease_ms = sale.now_ms + 60_000
+    assert await sale.restore("beyond", 30, "adm", 0, lease_ms) == "ADMITTED_AGAIN"
+    assert await sale.restore("behind", 40) == "RESTORED"
+    for _ in range(3):
+        figures = await sale.figures()
+        assert figures.served <= figures.tail
+        sale.pass_ms(1_000)
+        await sale.tick()
+    (late,) = await sale.join("late")
+    assert late.position > (await sale.figures()).served

@@ -17,7 +17,7 @@
 -- Cost: O(log n) an item.
 -- Invariant: called + active never exceed the cap: whoever was inside and finds no room waits at the
 -- old position, ahead of all who were behind them. Each place is given back once at the most. The
--- sequence goes on behind every position that came back.
+-- sequence goes on behind every position that came back, and so does that of invited people (front.lua).
 local now = tonumber(ARGV[1])
 if now == 0 then
   local time = redis.call('TIME')
@@ -26,8 +26,8 @@ end
 local cfg = redis.call('HMGET', KEYS[1], 'mode', 'cap')
 if not cfg[1] then return cmsgpack.pack({ 'NO_SALE' }) end
 local inside = redis.call('ZCARD', KEYS[4]) + redis.call('ZCARD', KEYS[5])
-local ctr = redis.call('HMGET', KEYS[2], 'seq', 'served')
-local seq, served = tonumber(ctr[1] or '0'), tonumber(ctr[2] or '0')
+local ctr = redis.call('HMGET', KEYS[2], 'seq', 'served', 'front')
+local seq, served, front = tonumber(ctr[1] or '0'), tonumber(ctr[2] or '0'), tonumber(ctr[3] or '0')
 local outcomes, restored, admitted = {}, 0, 0
 for i, item in ipairs(cmsgpack.unpack(ARGV[2])) do
   local visitor, position, admission, issued_s, lease, hold = unpack(item, 1, 6)
@@ -55,10 +55,13 @@ for i, item in ipairs(cmsgpack.unpack(ARGV[2])) do
     restored = restored + 1
     outcomes[i] = 'RESTORED'
   end
-  if outcomes[i] == 'RESTORED' or outcomes[i] == 'ADMITTED_AGAIN' then seq = math.max(seq, position) end
+  if outcomes[i] == 'RESTORED' or outcomes[i] == 'ADMITTED_AGAIN' then
+    seq = math.max(seq, position)
+    if position < 0 then front = math.max(front, position % 1000000000) end
+  end
 end
 if restored + admitted > 0 then
-  redis.call('HSET', KEYS[2], 'seq', seq, 'served', served)
+  redis.call('HSET', KEYS[2], 'seq', seq, 'served', served, 'front', front)
   redis.call('HINCRBY', KEYS[2], 'joined', restored + admitted)
   redis.call('HINCRBY', KEYS[2], 'restored', restored + admitted)
   if admitted > 0 then
