@@ -131,7 +131,11 @@ async def _patiently(session: aiohttp.ClientSession, url: str, kind: type[Any]) 
     while True:
         try:
             async with session.get(url, allow_redirects=False) as answer:
-                body = await answer.content.read(_LONGEST)
+                body = b""
+                async for piece in answer.content.iter_chunked(_LONGEST):
+                    body += piece
+                    if len(body) > _LONGEST:
+                        raise _Unfit("the answer is too long for one of a drand chain")
                 if answer.status == 200:  # noqa: PLR2004 - HTTP's own figure
                     return msgspec.json.decode(body, type=kind)
         except (aiohttp.ClientError, TimeoutError, msgspec.DecodeError):

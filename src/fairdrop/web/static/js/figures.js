@@ -3,7 +3,7 @@
  *
  * @typedef {{id: string, name: string, quantity: number, free: number, held: number,
  *   sold: number}} VariantFigures
- * @typedef {{mode: string, waiting: number, called: number, inside: number, missed: number,
+ * @typedef {{mode: string, lobby: number, waiting: number, called: number, inside: number, missed: number,
  *   joined: number, left: number, done: number, served: number, tail: number, rate_per_s: number,
  *   measured_rate_per_s: number, cap: number, variants: VariantFigures[],
  *   orders: Record<string, number>, revenue_minor: number, fees_minor: number,
@@ -30,7 +30,7 @@ export function units(f, what) {
 
 /** Label, figure, note of each card. @type {[string, (f: Figures) => string, (f: Figures) => string][]} */
 const CARDS = [
-  ["Waiting", (f) => formatCount(f.waiting), (f) => `${formatCount(f.joined)} joined so far`],
+  ["Waiting", (f) => formatCount(f.waiting), (f) => `${f.lobby ? `${formatCount(f.lobby)} in the lobby, ` : ""}${formatCount(f.joined)} joined so far`],
   ["Inside", (f) => formatCount(f.inside), (f) => `${formatCount(f.called)} of them called, cap ${formatCount(f.cap)}`],
   ["Admitted", (f) => formatRate(f.measured_rate_per_s), (f) => `set to ${formatRate(f.rate_per_s)}`],
   ["Missed", (f) => formatCount(f.missed), (f) => `${formatCount(f.left)} left, ${formatCount(f.done)} done`],
