@@ -89,33 +89,60 @@ class Count(NamedTuple):
 
 
 class Invites:
-    """Invitations and rules of all sales. All of it raises DatabaseUnavailable."""
+    """Invitations and rules of all sales. All but known rules raise DatabaseUnavailable."""
 
     def __init__(self, database: Database, key: bytes) -> None:
         """Take the database, and a secret that the key of the hashes is made of."""
         self._database = database
         self._key = hmac.digest(key, b"fairdrop invitations", hashlib.sha256)
         self._rules: dict[str, tuple[float, Rules]] = {}
+        self._loading: dict[str, asyncio.Task[Rules]] = {}
         self._batchers: dict[str, Batcher[str, Tier | None]] = {}
 
     # ------------------------------------------------------------ what buyers meet
 
     async def rules(self, sale: str) -> Rules:
-        """The sale's rules, at most a second old. Costs a look-up for a sale asked about before."""
+        """The sale's rules. Costs a look-up for a sale asked about before.
+
+        What is a second old is read anew beside the request, and serves while the database is away:
+        the line goes on. Raises DatabaseUnavailable for a sale that was never asked about.
+        """
         known = self._rules.get(sale)
-        if known is not None and known[0] > time.monotonic():
-            return known[1]
-        async with self._database.connection() as connection:
-            row = await connection.fetchrow(SQL["policy_of"], UUID(sale))
-        found = (
-            Rules(Entry.OPEN, None, has_invites=False)
-            if row is None
-            else Rules(Entry(row["entry"]), row["priority_opens_at"], row["has_invites"])
-        )
+        if known is None:
+            return await asyncio.shield(self._load(sale))
+        if known[0] <= time.monotonic() and sale not in self._loading:
+            self._load(sale)
+        return known[1]
+
+    def _load(self, sale: str) -> asyncio.Task[Rules]:
+        """One read of the database, however many ask for the sale at the moment."""
+        task = self._loading.get(sale)
+        if task is None:
+            task = self._loading[sale] = asyncio.get_running_loop().create_task(self._read(sale))
+            task.add_done_callback(lambda done: self._loaded(sale, done))
+        return task
+
+    def _loaded(self, sale: str, task: asyncio.Task[Rules]) -> None:
+        # A read that began before a change says nothing of the time after it.
+        current = self._loading.get(sale) is task
+        if current:
+            del self._loading[sale]
+        if task.cancelled() or task.exception() is not None or not current:
+            return
         if len(self._rules) >= _REMEMBERED:
             self._rules.clear()
-        self._rules[sale] = (time.monotonic() + FRESH_S, found)
-        return found
+        self._rules[sale] = (time.monotonic() + FRESH_S, task.result())
+
+    def _forget(self, sale: str) -> None:
+        self._rules.pop(sale, None)
+        self._loading.pop(sale, None)
+
+    async def _read(self, sale: str) -> Rules:
+        async with self._database.connection() as connection:
+            row = await connection.fetchrow(SQL["policy_of"], UUID(sale))
+        if row is None:
+            return Rules(Entry.OPEN, None, has_invites=False)
+        return Rules(Entry(row["entry"]), row["priority_opens_at"], row["has_invites"])
 
     def tier(self, sale: str, visitor: str) -> asyncio.Future[Tier | None]:
         """What the visitor's invitation is good for, used before or by name; coalesced."""
@@ -187,7 +214,7 @@ class Invites:
         async with self._database.transaction() as connection:
             await connection.execute(SQL["set_policy"], UUID(sale), entry, priority_opens_at)
             await connection.execute(SQL["insert_audit"], actor, "access", UUID(sale), shown)
-        self._rules.pop(sale, None)
+        self._forget(sale)
 
     async def add(  # noqa: PLR0913 - what an invitation is
         self, sale: str, kind: Kind, values: Sequence[str], *, tier: Tier, uses: int, actor: str
@@ -203,7 +230,7 @@ class Invites:
                 SQL["add_invites"], UUID(sale), kind, digests, tier, uses
             )
             await connection.execute(SQL["insert_audit"], actor, "invite", UUID(sale), shown)
-        self._rules.pop(sale, None)
+        self._forget(sale)
         return len(added)
 
     async def revoke(self, sale: str, kind: Kind, values: Sequence[str], actor: str) -> int:

@@ -11,6 +11,7 @@ import pytest
 
 from fairdrop.access import InviteRefusal, Kind, Tier
 from fairdrop.app import Parts
+from fairdrop.errors import DatabaseUnavailable
 from fairdrop.waiting_room import FrontOutcome, State
 from tests.driven_sale import DrivenSale
 from tests.integration.control_plane.own_parts import (
@@ -216,6 +217,26 @@ async def test_what_is_taken_back_lets_nobody_in_any_more(
     assert me.json()["state"] == "WAITING"
     assert await invite(client, sale, "TAKEN-BACK", uses=10) == 1
     assert (await join(client, sale, "TAKEN-BACK")).status_code == 200
+
+
+async def test_the_line_goes_on_while_the_database_is_away(
+    client: httpx.AsyncClient, parts: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rules that are known serve on; who has to be looked up is told to come back."""
+    everybody, members = await opened(client), await opened(client)
+    await restrict(client, parts, members, entry="invited")
+    for sale in (everybody, members):
+        await join(client, sale)
+    monkeypatch.setattr("fairdrop.access.invites.FRESH_S", 0.0)
+    monkeypatch.setattr(parts.invites, "_database", _Away())
+    for _ in range(3):
+        assert (await join(client, everybody)).status_code == 200
+        problem(await join(client, members), 503, "database_unavailable")
+
+
+class _Away:
+    def connection(self) -> Any:
+        raise DatabaseUnavailable("away")
 
 
 async def test_the_database_knows_no_code_and_no_address(

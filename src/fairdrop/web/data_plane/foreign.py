@@ -13,7 +13,7 @@ from fairdrop.waiting_room import CompletionConflict, CompletionOutcome, Refusal
 from fairdrop.web.wire import Problem, encode, read_body, send_json, send_raw
 
 from .admissions import problem_of, token_of
-from .base import bearer_of, decode, headers_of, sale_of, visitor_by_cookie
+from .base import bearer_of, decode, headers_of, sale_of, shop_buyer, visitor_by_cookie
 from .documents import CompletionDocument, CompletionRequest, RevocationsDocument
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ async def auth(parts: Parts, scope: Scope, _receive: Receive, send: Send) -> Non
     sale = await sale_of(parts, scope)
     token = token_of(sale, headers)
     claims = parts.admissions.read(token) if token else None
-    buyer = visitor_by_cookie(parts, headers) or (claims.sub if claims is not None else "")
+    buyer = _named(parts, headers) or (claims.sub if claims is not None else "")
     verified = parts.admissions.verify(token, sale=sale.id, buyer=buyer, now_s=time.time())
     if isinstance(verified, Refusal):
         raise problem_of(verified)
@@ -59,6 +59,17 @@ async def auth(parts: Parts, scope: Scope, _receive: Receive, send: Send) -> Non
             (b"fairdrop-expires", b"%d" % verified.exp),
         ],
     )
+
+
+def _named(parts: Parts, headers: Mapping[bytes, bytes]) -> str | None:
+    """The visitor whom the request names, if any: what else is in its headers is the shop's business."""
+    try:
+        buyer = shop_buyer(parts, headers)
+    except Problem:
+        buyer = None
+    if buyer is not None:
+        return parts.visitors.of_buyer(buyer.subject)
+    return visitor_by_cookie(parts, headers)
 
 
 class _Listed(NamedTuple):
