@@ -99,7 +99,7 @@ _SECURITY = {
     "visitor": {
         "type": "http",
         "scheme": "bearer",
-        "description": "The `visitor_token` that joining a sale gave; browsers send it as the cookie"
+        "description": "The `visitor_token` that joining a sale gave, or a JWT of the shop (S2); browsers send it as the cookie"
         " `fairdrop_visitor` instead.",
     },
     "visitorCookie": {"type": "apiKey", "in": "cookie", "name": "fairdrop_visitor"},

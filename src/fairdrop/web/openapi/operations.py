@@ -35,6 +35,18 @@ _ADMISSION = (
     "The admission token (a JWT) that claiming gave.",
     {"type": "string"},
 )
+_PROOF = (
+    "header",
+    "fairdrop-proof",
+    "The solution of the challenge that came with `proof_required`: base64 of JSON (W18).",
+    {"type": "string"},
+)
+_ACTED_FOR = (
+    "header",
+    "fairdrop-buyer",
+    "For whom a server of the shop acts, by the shop's own name of the buyer; with an API key (S2).",
+    {"type": "string", "maxLength": 200},
+)
 _ADMISSION_MAYBE = (
     "header",
     "fairdrop-admission",
@@ -156,10 +168,23 @@ OPERATIONS = (
                 "For a first join: at least 128 bits of chance, made by the client and kept secret.",
                 {"type": "string", "pattern": "^[A-Za-z0-9_-]{22,64}$"},
             ),
+            _PROOF,
+            (
+                "header",
+                "fairdrop-captcha",
+                "The token that the widget of a CAPTCHA gave, after `captcha_required` (W18).",
+                {"type": "string"},
+            ),
+            ("header", "fairdrop-invite", "The code of an invitation (W19).", {"type": "string"}),
+            _ACTED_FOR,
         ),
         {
             200: _STATUS,
             401: _refused("The visitor token is not one of ours (`visitor_unknown`)."),
+            403: _refused(
+                "`proof_required`, with the `challenge` to solve; `captcha_required`;"
+                " `invite_required` or `invite_refused`."
+            ),
             404: _NO_SALE,
             400: _refused("The key can be guessed (`idempotency_key_weak`)."),
             409: _refused("`sale_not_open`, `sale_closed`, or `line_full` (W16)."),
@@ -269,10 +294,11 @@ OPERATIONS = (
         "Go in when called",
         "Turns READY into ADMITTED and gives the admission token. Claiming again gives the same one.",
         "line",
-        (_SALE,),
+        (_SALE, _PROOF, _ACTED_FOR),
         {
             200: _STATUS,
             401: _UNKNOWN,
+            403: _refused("`proof_required`, with the `challenge` to solve (W18)."),
             404: _NO_SALE,
             409: _refused("`not_called`, or `missed`: join again, the old place is kept (W11)."),
             503: _BUSY,
