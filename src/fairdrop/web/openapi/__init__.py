@@ -99,8 +99,8 @@ _SECURITY = {
     "visitor": {
         "type": "http",
         "scheme": "bearer",
-        "description": "The `visitor_token` that joining a sale gave, or a JWT of the shop (S2); browsers send it as the cookie"
-        " `fairdrop_visitor` instead.",
+        "description": "The `visitor_token` that joining a sale gave, which browsers send as the cookie"
+        " `fairdrop_visitor` instead; or a JWT of the shop's own login (S2).",
     },
     "visitorCookie": {"type": "apiKey", "in": "cookie", "name": "fairdrop_visitor"},
     "shopKey": {
