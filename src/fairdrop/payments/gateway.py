@@ -98,10 +98,14 @@ class Gateway(Protocol):
         """
 
     async def charges(self, after: str | None = None, limit: int = 100) -> Page[GatewayCharge]:
-        """The gateway's own record of money taken, from a cursor on, oldest first."""
+        """The gateway's own record of money taken, page by page from a cursor on.
+
+        The sandbox lists the oldest first, Stripe the newest: whoever follows ``next`` to the end has
+        seen all that was there at the beginning.
+        """
 
     async def refunds(self, after: str | None = None, limit: int = 100) -> Page[GatewayRefund]:
-        """The gateway's own record of money given back, from a cursor on, oldest first."""
+        """The gateway's own record of money given back, page by page as :meth:`charges`."""
 
     def verify_webhook(
         self, headers: Mapping[str, str], body: bytes, now_s: int

@@ -107,11 +107,11 @@ class GatewayRefund(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Page(msgspec.Struct, Generic[Item], frozen=True, kw_only=True):
-    """A stretch of the gateway's record, oldest first.
+    """A stretch of the gateway's record.
 
     ``next`` is the cursor to go on from, None when there was nothing more. ``last`` is the cursor
-    of the last item seen so far: whoever follows the record comes back with it later. Items
-    appear in commit order, so nothing ever turns up before a cursor already handed out.
+    of the last item seen so far. The sandbox lists in commit order, oldest first: nothing ever turns
+    up before a cursor already handed out, and whoever follows its record comes back with ``last``.
     """
 
     data: tuple[Item, ...]
