@@ -38,7 +38,7 @@ from fairdrop.checkout import (
 )
 from fairdrop.draw import Beacons, Draws, EntryProofs
 from fairdrop.drivers.database import Database
-from fairdrop.drivers.store import Store
+from fairdrop.drivers.store import Store, Waits
 from fairdrop.errors import ConfigurationError
 from fairdrop.inventory import Inventory, VerifiedMarks
 from fairdrop.notifications import Mailer, Post, parse_address
@@ -121,6 +121,11 @@ async def open_parts(settings: Settings) -> AsyncIterator[Parts]:
     store = Store(
         _required(settings.store_url, "FAIRDROP_STORE_URL"),
         timeout_s=settings.store_timeout_ms / 1_000,
+        waits=Waits(
+            settings.store_wait_replicas,
+            settings.store_wait_aof,
+            settings.store_wait_timeout_ms,
+        ),
     )
     database = Database(
         _required(settings.database_url, "FAIRDROP_DATABASE_URL"),

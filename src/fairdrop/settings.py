@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, SecretStr, model_validator
 from pydantic_settings import (
@@ -196,6 +196,16 @@ class Settings(BaseSettings):
     warehouse_retry_ms: Milliseconds = Field(
         2_000, description="How long after a failure the warehouse is asked again"
     )
+    store_wait_replicas: int = Field(
+        0, ge=0, le=16, description="Replicas that have a change before it is answered (WAIT)"
+    )
+    store_wait_aof: bool = Field(
+        default=False,
+        description="The append-only file has a change before it is answered (WAITAOF)",
+    )
+    store_wait_timeout_ms: Milliseconds = Field(
+        250, description="How long that may take; then 503, and the change stands"
+    )
     database_connections: int = Field(8, ge=2, le=200, description="Connections a process keeps")
 
     @model_validator(mode="before")
@@ -206,6 +216,13 @@ class Settings(BaseSettings):
             if path and not values.get(name):
                 values[name] = Path(path).read_text("utf-8").strip()
         return values
+
+    @model_validator(mode="after")
+    def _waits_end_in_time(self) -> Self:
+        waits = self.store_wait_replicas > 0 or self.store_wait_aof
+        if waits and self.store_wait_timeout_ms >= self.store_timeout_ms:
+            raise ValueError("store_wait_timeout_ms has to be below store_timeout_ms")
+        return self
 
     @classmethod
     def settings_customise_sources(

@@ -34,6 +34,7 @@ NAMES = MappingProxyType(
         "due": "sorted set: hold id -> deadline (ms)",
         "backs": "set: ids of refunds whose units have come back",
         "buyer": "hash: buyer -> units held and bought in the sale",
+        "waited": "string: written after a script whose effects are waited for, to be waited for",
         "idem": "prefix of hashes, one a period: <buyer>:<key> -> msgpack [fingerprint, first answer]",
     }
 )

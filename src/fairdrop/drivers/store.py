@@ -11,6 +11,10 @@ argument, and lets replies be decoded straight into typed structures.
 
 Every script is safe to run twice with the same arguments, so a call whose connection broke is
 repeated once: a pooled connection that died with the old server costs a retry, not an error.
+
+What the server has answered may still be lost when it dies. Where that may not be, :class:`Waits`
+has each batch wait until replicas, or the server's own append-only file, have it (H8): ``WAIT`` and
+``WAITAOF`` follow the script on its connection, once however many requests the batch carries.
 """
 
 from __future__ import annotations
@@ -20,7 +24,7 @@ import hashlib
 import re
 from dataclasses import dataclass
 from importlib import resources
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import msgspec
 from redis import exceptions as redis_errors
@@ -37,6 +41,7 @@ if TYPE_CHECKING:
 
 Reply = TypeVar("Reply")
 
+_FIRST_LINE = re.compile(r"\A--[^\n]*")
 _KEYS_LINE = re.compile(r"^--\s*KEYS:\s*(.+)$", re.MULTILINE)
 _REPLY_LINE = re.compile(r"^--\s+([A-Z][A-Z_]+)\s{2,}\S", re.MULTILINE)
 _encode = msgspec.msgpack.encode
@@ -51,6 +56,8 @@ class Script:
     sha: str
     key_names: tuple[str, ...]
     replies: tuple[str, ...]
+    reads_only: bool = False
+    """Whether its header's first line says that it changes nothing: then there is nothing to keep."""
 
     @classmethod
     def load(cls, package: str, name: str) -> Script:
@@ -65,6 +72,7 @@ class Script:
             sha=hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest(),
             key_names=tuple(keys.group(1).split()),
             replies=tuple(dict.fromkeys(_REPLY_LINE.findall(source))),
+            reads_only="changes nothing" in (_FIRST_LINE.findall(source) or [""])[0],
         )
 
     def keys(self, sale_id: str, epoch: int) -> tuple[str, ...]:
@@ -72,10 +80,28 @@ class Script:
         return tuple(sale_key(sale_id, epoch, name) for name in self.key_names)
 
 
+class Waits(NamedTuple):
+    """What has to have a batch before it is answered (H8); nothing besides the server by default."""
+
+    replicas: int = 0
+    """So many replicas have it in memory (``WAIT``)."""
+    aof: bool = False
+    """The server's append-only file has it on the disk (``WAITAOF``)."""
+    timeout_ms: int = 250
+    """So long it may take; a file that is synced once a second (``everysec``) takes up to 100 ms."""
+
+    def __bool__(self) -> bool:
+        """Whether there is anything to wait for."""
+        return self.replicas > 0 or self.aof
+
+
+NO_WAITS = Waits()
+
+
 class Store:
     """A connection pool to one Valkey or Redis server, and nothing else."""
 
-    def __init__(self, url: str, *, timeout_s: float = 0.4) -> None:
+    def __init__(self, url: str, *, timeout_s: float = 0.4, waits: Waits = NO_WAITS) -> None:
         """Connect lazily to ``url`` (``redis://``, ``rediss://`` or ``unix://``).
 
         ``timeout_s`` bounds each call as a whole: connecting, answers and the repetition. A caller
@@ -84,6 +110,7 @@ class Store:
         """
         self.url = url
         self._timeout_s = timeout_s
+        self._waits = waits
         self.redis: Redis = Redis.from_url(
             url,
             socket_timeout=timeout_s,
@@ -104,7 +131,9 @@ class Store:
     ) -> Reply:
         """Run the script on one batch and decode its reply.
 
-        Raises StoreUnavailable when the store cannot be reached, is loading, or refuses writes.
+        Raises StoreUnavailable when the store cannot be reached, is loading, or refuses writes; also
+        when it has done its work and what :class:`Waits` asks for did not come in time. Then the
+        effects stand, and whoever repeats the request finds them, by its key.
         Cost: one round trip; a second one after a restart of the store (reload by source).
         """
         arguments = (len(keys), *keys, str(now_ms), _encode(batch))
@@ -117,7 +146,8 @@ class Store:
         except (redis_errors.ConnectionError, OSError) as error:
             raise StoreUnavailable(f"{script.name}: {type(error).__name__}") from error
         except redis_errors.ResponseError as error:
-            if _is_refusal(error):
+            # A server without an append-only file cannot promise to have written it.
+            if _is_refusal(error) or "WAITAOF" in str(error):
                 raise StoreUnavailable(f"{script.name}: {error}") from error
             raise
 
@@ -125,6 +155,8 @@ class Store:
         """By its digest, by its source where the server has it not; once more if the line broke."""
         for may_repeat in (True, False):
             try:
+                if self._waits and not script.reads_only:
+                    return await self._evaluate_and_wait(script, arguments)
                 try:
                     return cast("bytes", await self.redis.evalsha(script.sha, *arguments))
                 except redis_errors.NoScriptError:
@@ -133,6 +165,38 @@ class Store:
                 if not may_repeat:
                     raise
         raise AssertionError("unreachable")
+
+    async def _evaluate_and_wait(self, script: Script, arguments: tuple[Any, ...]) -> bytes:
+        """The script, and after it on the same connection what waits for its effects."""
+        replies = await self._in_one_go("EVALSHA", script.sha, arguments)
+        if isinstance(replies[0], redis_errors.NoScriptError):
+            replies = await self._in_one_go("EVAL", script.source, arguments)
+        for reply in replies:
+            if isinstance(reply, Exception):
+                raise reply
+        waits, acknowledged = self._waits, replies[2:]
+        if waits.replicas > 0 and (got := acknowledged.pop(0)) < waits.replicas:
+            raise StoreUnavailable(f"{script.name}: {got} of {waits.replicas} replicas have it")
+        if waits.aof and acknowledged.pop(0)[0] < 1:
+            raise StoreUnavailable(f"{script.name}: not in the append-only file in time")
+        return cast("bytes", replies[0])
+
+    async def _in_one_go(self, command: str, code: str, arguments: tuple[Any, ...]) -> list[Any]:
+        """Replies of the script, of a write, and of the waiting; one packet there, one back.
+
+        The server waits for what this connection has written. A script that finds its work done
+        writes nothing, although the first call's effects may be nowhere else yet: so something is
+        written after it, and what is waited for covers all that came before.
+        """
+        waits = self._waits
+        pipeline = self.redis.pipeline(transaction=False)
+        pipeline.execute_command(command, code, *arguments)
+        pipeline.set(f"{arguments[1].rpartition(':')[0]}:waited", 1)
+        if waits.replicas > 0:
+            pipeline.execute_command("WAIT", waits.replicas, waits.timeout_ms)
+        if waits.aof:
+            pipeline.execute_command("WAITAOF", 1, 0, waits.timeout_ms)
+        return await pipeline.execute(raise_on_error=False)
 
     async def ping(self) -> None:
         """Raise StoreUnavailable unless the store answers."""

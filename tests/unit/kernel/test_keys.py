@@ -36,5 +36,5 @@ def test_a_key_that_is_not_listed_cannot_be_made() -> None:
 
 @pytest.mark.parametrize("name", sorted(NAMES))
 def test_every_key_says_its_type_and_content(name: str) -> None:
-    kinds = r"(hash|list|sorted set|prefix of (lists|hashes|strings))"
+    kinds = r"(hash|list|set|sorted set|string|prefix of (lists|hashes|strings))"
     assert re.match(rf"{kinds}\b[^:]*: .+", NAMES[name])
