@@ -1,9 +1,9 @@
-"""Orders and money as they should be: plain values, no database, no store, none of our rules.
+"""A sale as it should be, holds, orders and money: no database, no store, none of our rules.
 
 One sale, one kind of unit, buyers with one admission each. The database decides at once; the store
 is a second book that follows (``in_store``), or does not, if a process died before telling it. The
 gateway is a third (``intent``). Read :class:`World` from top to bottom: first what buyers do, then
-the bank, then our workers.
+the bank, then our workers, then the books.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ class Purchase:
     """At the gateway: NONE, OPEN, PAID, WITHDRAWN."""
     counted: bool = False
     """We know of the money."""
+    owns: bool = False
+    """Its units are sold to it, whatever becomes of the money later."""
     bought_late: bool = False
     refund: str = "NONE"
     """NONE, DUE, PAID (at the gateway), BACK (we know of it)."""
@@ -69,6 +71,15 @@ class World:
             return "SOLD_OUT"
         self.purchases.append(Purchase(buyer, units))
         return "RESERVED"
+
+    def release(self, one: Purchase) -> str:
+        """Units can be given back until checkout has begun (H5)."""
+        if not one.in_store:
+            return "NOTHING_HELD"
+        if one.state != "HELD":
+            return "ORDER_STARTED"
+        one.state, one.in_store = "LOST", False
+        return "RELEASED"
 
     def start(self, one: Purchase) -> str:
         """One admission, one order that is alive or confirmed (W13)."""
@@ -153,7 +164,7 @@ class World:
             self._settle_late(late)
 
     def _confirm(self, one: Purchase, *, store_hears: bool) -> None:
-        one.state, one.counted = "CONFIRMED", True
+        one.state, one.counted, one.owns = "CONFIRMED", True, True
         if store_hears:
             self._sell(one)
 
@@ -183,7 +194,8 @@ class World:
         for one in late:
             if not self.began_anew(one) and one.units <= left:
                 left -= one.units
-                one.state, one.counted, one.bought_late = "CONFIRMED", True, True
+                one.state, one.counted = "CONFIRMED", True
+                one.owns = one.bought_late = True
                 self.sold += one.units
                 self.used_up.add(one.buyer)
             else:
@@ -203,7 +215,7 @@ class World:
         for one in self.purchases:
             if one.state == "HELD" and one.overdue:
                 one.state, one.in_store = "LOST", False
-            elif one.in_store and one.state == "CONFIRMED" and not one.bought_late:
+            elif one.in_store and one.owns and not one.bought_late:
                 self._sell(one)
             elif one.state not in (*ALIVE, "HELD"):
                 one.in_store = False
@@ -216,11 +228,26 @@ class World:
             if one.intent == "OPEN" and one.state in DEAD:
                 one.intent = "WITHDRAWN"
 
-    def pay_refunds(self) -> None:
+    def give_back(self, one: Purchase) -> str:
+        """An operator returns all of the money; the units stay with the order (O9)."""
+        if one.state == "REFUND_PENDING":
+            return "refund_under_way"
+        if one.state != "CONFIRMED":
+            return "order_not_refundable"
+        one.state, one.refund = "REFUND_PENDING", "DUE"
+        return "granted"
+
+    def pay_refunds(self, *, gateway_answers: bool) -> None:
+        """Each goes back once, however often the gateway has to be asked before it answers."""
         for one in self.purchases:
-            if one.refund == "DUE":
+            if one.refund in ("DUE", "PAID"):
                 one.refund = "PAID"
-                self.tell("refund", one)
+                if gateway_answers:
+                    self.tell("refund", one)
+
+    def units_of_orders(self) -> int:
+        """Rows of units: those of orders that are alive, and those that are sold."""
+        return sum(one.units for one in self.purchases if one.owns or one.state in ALIVE)
 
     # ------------------------------------------------------------ what the books should say
 

@@ -1,4 +1,4 @@
-"""Random histories of buyers, bank and workers, against a model of orders and money (O8, H7).
+"""Random histories of buyers, bank, operator and workers, against a model of a sale (O8, H7).
 
 After every step the states of all orders, the store's figures and the ledger are those of the
 model. At the end everything that was put off is done: then every captured payment is a confirmed
@@ -7,20 +7,23 @@ order or a refund, and every unit is free or sold.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 from unittest import mock
 
 from hypothesis import example, given, note, settings
 from hypothesis import strategies as st
 
-from fairdrop.checkout import Order
+from fairdrop import faults
+from fairdrop.checkout import Order, RefundRefusal, Wanted
 from fairdrop.checkout.settle import BATCH
 from fairdrop.embedded import BackgroundServices
 from fairdrop.errors import StoreUnavailable
+from fairdrop.ids import new_id
 from fairdrop.payments import GatewayUnavailable, IntentStatus
 from tests.integration.checkout.scripted_gateway import ScriptedGateway
 from tests.integration.checkout.shop import Shop, checkout_database, new_shop, shop_parts
-from tests.property.money_model import ALIVE, RETRIES, Purchase, World
+from tests.property.sale_model import ALIVE, RETRIES, Purchase, World
 from tests.property.searching import histories, on_the_store, pick
 
 PRICE, TOTAL = 1_000, 1_100
@@ -40,11 +43,17 @@ steps = st.one_of(
     st.tuples(st.just("success"), st.tuples(which, st.integers(0, 2))),
     st.tuples(st.just("decline"), which),
     st.tuples(st.just("cancel"), st.tuples(which, hears)),
+    st.tuples(st.sampled_from(["release", "give_back"]), which),
     st.tuples(st.just("deadline"), which),
     st.tuples(st.just("deadline"), which),
     st.tuples(st.sampled_from(["settle", "settle", "sweep"]), hears),
-    st.tuples(st.sampled_from(["ask", "refund"]), st.none()),
+    st.tuples(st.sampled_from(["ask", "die_settling"]), st.none()),
+    st.tuples(st.just("refund"), hears),
 )
+
+
+class Died(BaseException):
+    """What no handler of ours may catch: the process is gone."""
 
 
 class History:
@@ -67,8 +76,10 @@ class History:
             await self.reserve(*what, order=kind == "buy")
         elif kind in ("settle", "sweep"):
             await getattr(self, kind)(store_hears=what)
-        elif kind in ("ask", "refund"):
+        elif kind in ("ask", "die_settling"):
             await getattr(self, kind)()
+        elif kind == "refund":
+            await self.refund(gateway_answers=what)
         else:
             number, *more = what if isinstance(what, tuple) else (what,)
             for hold, purchase in self.one_of(number):
@@ -85,6 +96,19 @@ class History:
             if order:
                 await self.start(self.holds[-1], self.world.purchases[-1])
                 await self.pay(self.holds[-1], self.world.purchases[-1], "well")
+
+    async def release(self, hold: str, purchase: Purchase) -> None:
+        answer = await self.shop.parts.inventory.release(self.shop.sale.ref, hold, purchase.buyer)
+        assert answer.outcome == self.world.release(purchase)
+
+    async def give_back(self, hold: str, purchase: Purchase) -> None:
+        if purchase.state in ("HELD", "LOST"):
+            return
+        answer = await self.shop.parts.refunds.grant(
+            hold, Wanted(reason="asked"), key=new_id(), actor="test"
+        )
+        said = answer.value if isinstance(answer, RefundRefusal) else "granted"
+        assert said == self.world.give_back(purchase)
 
     async def start(self, hold: str, purchase: Purchase) -> None:
         answer = await self.shop.start(purchase.buyer, hold)
@@ -159,9 +183,22 @@ class History:
         await self.shop.check_payments_now()
         self.world.ask_gateway()
 
-    async def refund(self) -> None:
+    async def die_settling(self) -> None:
+        """The process dies with everything written and nothing committed: nothing has happened."""
+
+        def passing(point: faults.Point) -> None:
+            if point is faults.Point.SETTLING:
+                raise Died
+
+        with mock.patch.object(faults, "passing", passing), suppress(Died):
+            await self.shop.parts.settlement.settle()
+
+    async def refund(self, *, gateway_answers: bool) -> None:
+        if not gateway_answers:
+            self.shop.gateway.break_after.add("refund")
         await self.shop.pay_refunds_now()
-        self.world.pay_refunds()
+        self.shop.gateway.break_after.clear()
+        self.world.pay_refunds(gateway_answers=gateway_answers)
 
     def silence(self, store_hears: bool) -> Any:
         """The process dies before it has told the store."""
@@ -185,10 +222,7 @@ class History:
                 assert order.lines == []  # never an order: a row that says that it is over
             else:
                 assert order.state == purchase.state, purchase
-        units = await self.shop.units()
-        assert len(units) == sum(
-            one.units for one in world.purchases if one.state in (*ALIVE, "CONFIRMED")
-        )
+        assert len(await self.shop.units()) == world.units_of_orders()
         sums: dict[str, int] = dict.fromkeys(world.books(TOTAL), 0)
         for _, account, _, debit, credit in await self.shop.entries():
             sums["REVENUE" if account in ("SALES", "FEES") else account] += debit - credit
@@ -202,7 +236,8 @@ class History:
             ("sweep", True),
             ("ask", None),
             ("settle", True),
-            ("refund", None),
+            ("refund", False),
+            ("refund", True),
             ("settle", True),
         ):
             await self.step(kind, what)
@@ -221,7 +256,7 @@ class History:
         )
 
 
-@settings(on_the_store, max_examples=50)
+@settings(on_the_store, max_examples=40)
 @given(history=histories(steps, length=30))
 @example(  # the same buyer begins anew, and the first order's money comes after all
     [
@@ -231,6 +266,18 @@ class History:
         ("buy", ("ann", 2)),
         ("success", (0, 1)),
         ("settle", True),
+    ]
+)
+@example(  # refunded before the store has heard that it was sold: the units stay sold
+    [
+        ("buy", ("ann", 2)),
+        ("success", (0, 1)),
+        ("die_settling", None),
+        ("settle", False),
+        ("give_back", 0),
+        ("refund", False),
+        ("sweep", True),
+        ("reserve", ("bob", 3)),
     ]
 )
 @example(  # dies after the commit, with late money in the same batch, and nothing left at first
