@@ -91,6 +91,13 @@ def create(
     ] = None,
     cap: Annotated[int | None, typer.Option(help="People inside at most [default: 1000]")] = None,
     fee: Annotated[float | None, typer.Option(help="Booking fee in percent [default: 10]")] = None,
+    gateway: Annotated[
+        str | None, typer.Option(help="Who takes the money [default: sandbox]")
+    ] = None,
+    capture: Annotated[
+        str | None,
+        typer.Option(help="automatic, or manual: taken when the units are secured."),
+    ] = None,
     order_limit: Annotated[int | None, typer.Option(help="Units of an order [default: 4]")] = None,
     buyer_limit: Annotated[int | None, typer.Option(help="Units of a buyer [default: 4]")] = None,
     buffer: Annotated[
@@ -124,6 +131,8 @@ def create(
         body["timezone"] = timezone
         more = {
             "description": description,
+            "gateway": gateway,
+            "capture": capture,
             "rate_per_s": rate,
             "cap": cap,
             "order_limit": order_limit,
