@@ -257,6 +257,45 @@ class StockModel:
         self._give_back(hold)
         return "RELEASED"
 
+    def change(
+        self, hold: str, buyer: str, wanted: dict[str, int], admission: str, now_ms: int
+    ) -> str:
+        """Whether the hold may have so many units; :meth:`have` then applies CHANGED."""
+        held = self.holds.get(hold)
+        if held is None or held.buyer != buyer:
+            return "NOTHING_HELD"
+        if held.started:
+            return "ORDER_STARTED"
+        if held.deadline_ms <= now_ms:
+            return "EXPIRED"
+        has = {variant: len(serials) for variant, serials in held.units.items()}
+        after = {**has, **wanted}
+        more = {v: n - has.get(v, 0) for v, n in after.items() if n > has.get(v, 0)}
+        added = sum(after.values()) - held.size
+        if more and admission != held.admission:
+            return "NOT_ADMITTED"
+        if more and added > 0 and held.size + added > self.order_limit:
+            return "ORDER_LIMIT"
+        if more and added > 0 and self.owned[buyer] + added > self.buyer_limit:
+            return "BUYER_LIMIT"
+        if any(len(self.free[variant]) < units for variant, units in more.items()):
+            return "SOLD_OUT"
+        if not sum(after.values()):
+            self._give_back(hold)
+            return "RELEASED"
+        return "CHANGED"
+
+    def have(self, hold: str, units: dict[str, set[int]]) -> None:
+        """The serials that the store says the hold has now: what is new was free."""
+        held = self.holds[hold]
+        for variant in {*held.units, *units}:
+            before, after = held.units.get(variant, set()), units.get(variant, set())
+            assert after - before <= self.free[variant], "a unit that was not free"
+            self.free[variant] -= after - before
+            self.free[variant] |= before - after
+            self.owned[held.buyer] += len(after) - len(before)
+        held.units = units
+
     def commit(self, hold: str) -> str:
         held = self.holds.pop(hold, None)
         if held is None:

@@ -65,7 +65,11 @@ class Shop:
         await self.sale.load([VariantLoad(variant, last, last)])
 
     async def reduce(self, variant: str, units: int) -> None:
-        reduced = await self.sale.reduce(variant, units)
+        key = f"{variant}-{units}-{self.sale.now_ms}-{self.model.last}-{self.model.retired}"
+        reduced = await self.sale.reduce(variant, units, key)
+        if reduced.status == "REDUCED":
+            # Sent again because the connection broke: the same serials, and no more.
+            assert await self.sale.reduce(variant, units, key) == reduced
         enough = units <= len(self.model.free[variant])
         assert reduced.status == ("REDUCED" if enough else "TOO_FEW_FREE")
         assert len(reduced.retired) == (units if enough else 0)
@@ -90,6 +94,25 @@ class Shop:
 
     async def release(self, hold: str, buyer: str) -> Job:
         assert (await self.sale.release(hold, buyer)).outcome == self.model.release(hold, buyer)
+        yield
+
+    async def change(self, hold: str, buyer: str, wanted: dict[str, int]) -> Job:
+        """Other quantities, up or down; a refusal leaves everything as it was (case 14)."""
+        held = self.model.holds[hold]
+        before = {variant: set(serials) for variant, serials in held.units.items()}
+        deadline_ms, now_ms = held.deadline_ms, self.sale.now_ms
+        expected = self.model.change(hold, buyer, wanted, self.admissions[buyer], now_ms)
+        lines = [part for line in wanted.items() for part in line]
+        answer = await self.sale.change(hold, buyer, lines)
+        assert answer.outcome == expected, (answer, expected)
+        if expected == "CHANGED":
+            units = {variant: set(serials) for variant, serials in answer.lines}
+            quantities = {variant: len(serials) for variant, serials in before.items()} | wanted
+            assert {v: len(s) for v, s in units.items()} == {
+                v: n for v, n in quantities.items() if n
+            }
+            assert answer.deadline_ms == deadline_ms
+            self.model.have(hold, units)
         yield
 
     async def begin_payment(self, order: str) -> Job:

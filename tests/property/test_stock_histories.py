@@ -31,6 +31,10 @@ steps = st.one_of(
     st.tuples(st.just("die"), some),
     st.tuples(st.just("pass"), st.sampled_from([1, 4_000, 10_000])),
     st.tuples(st.just("admit"), buyers),
+    st.tuples(
+        st.just("change"),
+        st.tuples(some, st.dictionaries(variants, st.integers(0, 3), min_size=1)),
+    ),
     st.tuples(st.just("restock"), st.tuples(variants, st.integers(1, 2))),
     st.tuples(st.just("reduce"), st.tuples(variants, st.integers(1, 2))),
 )
@@ -67,6 +71,11 @@ class ShopHistory:
         if kind == "release":
             holds = shop.model.holds
             return [shop.release(hold, holds[hold].buyer) for hold in pick(list(holds), what)]
+        if kind == "change":
+            number, wanted = what
+            holds = shop.model.holds
+            ours = [name for name, held in holds.items() if held.admission is not None]
+            return [shop.change(h, holds[h].buyer, wanted) for h in pick(ours, number)]
         if kind in {"settle", "begin_payment", "cancel"}:
             return [getattr(shop, kind)(order) for order in pick(list(shop.orders.rows), what)]
         return [getattr(shop, kind)()]
