@@ -7,7 +7,8 @@
  *   joined: number, left: number, done: number, served: number, tail: number, rate_per_s: number,
  *   measured_rate_per_s: number, cap: number, variants: VariantFigures[],
  *   orders: Record<string, number>, revenue_minor: number, fees_minor: number,
- *   refund_liability_minor: number, currency: string, currency_exponent: number}} Figures
+ *   refund_liability_minor: number, currency: string, currency_exponent: number,
+ *   stock_load?: {message: string}|null}} Figures
  */
 
 import { Chart } from "./chart.js";
