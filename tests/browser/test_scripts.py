@@ -77,7 +77,7 @@ async def test_a_place_is_told_by_subtraction(scripts: Page) -> None:
     shown = {}
     for position, rank in expected:
         place = {"state": "WAITING", "position": position, "rank": rank}
-        shown[position, rank] = await call(scripts, "line", "peopleAhead", place, LINE)
+        shown[position, rank] = await call(scripts, "../fairdrop", "peopleAhead", place, LINE)
     assert shown == expected
 
 
@@ -94,29 +94,34 @@ async def test_the_personal_status_is_asked_for_only_near_the_front(scripts: Pag
         ({"state": "MISSED", "position": 40, "rank": 0}, False),
     ]
     for place, asks in expected:
-        assert await call(scripts, "line", "asksPersonally", place, LINE, 1_000) is asks, place
+        assert await call(scripts, "../fairdrop", "asksPersonally", place, LINE, 1_000) is asks, (
+            place
+        )
 
 
 async def test_a_page_asks_at_the_pace_the_server_suggests(scripts: Page) -> None:
     """W6, and hidden tabs slow down."""
     for ahead in (0, 99, 100, 999, 1_000, 500_000):
         for chance in (0.0, 0.5, 1.0):
-            shown = await call(scripts, "line", "pollDelayMs", ahead, chance, False)
+            shown = await call(scripts, "../fairdrop", "pollDelayMs", ahead, chance, False)
             assert abs(shown - poll_after_ms(ahead, chance)) <= 1
-            hidden = await call(scripts, "line", "pollDelayMs", ahead, chance, True)
+            hidden = await call(scripts, "../fairdrop", "pollDelayMs", ahead, chance, True)
             assert hidden >= 3 * shown
 
 
 async def test_the_wait_is_reckoned_as_the_server_does(scripts: Page) -> None:
     """W5."""
     for ahead in (0, 10, 5_000):
-        shown = await call(scripts, "line", "waitRange", ahead, LINE)
+        shown = await call(scripts, "../fairdrop", "waitRange", ahead, LINE)
         assert tuple(shown) == wait_range_s(ahead, 25_000, 50_000)
 
 
 async def test_no_wait_is_promised_while_nothing_moves(scripts: Page) -> None:
-    still = [{**LINE, "mode": "paused"}, {**LINE, "rate_per_s": 0, "outflow_per_s": None}]
-    assert [await call(scripts, "line", "waitRange", 5, line) for line in still] == [None, None]
+    still = [{**LINE, "mode": "paused"}, {**LINE, "rate_per_s": 0, "outflow_per_s": 0}]
+    assert [await call(scripts, "../fairdrop", "waitRange", 5, line) for line in still] == [
+        None,
+        None,
+    ]
 
 
 async def test_a_wait_is_told_no_more_exactly_than_it_is_known(scripts: Page) -> None:

@@ -20,6 +20,7 @@ from fairdrop.logs import configure_logs
 from fairdrop.settings import Settings
 
 from . import control_plane, data_plane, health, openapi, pages
+from .cors import ShopOrigins
 from .live import Live
 from .meter import Meter
 from .shortcut import Shortcut
@@ -27,6 +28,7 @@ from .wire import Problem
 
 if TYPE_CHECKING:
     from starlette.requests import Request
+    from starlette.types import ASGIApp
 
     from fairdrop.app import Parts
 
@@ -56,7 +58,10 @@ class WebWorker:
         try:
             parts = await self._stack.enter_async_context(open_parts(self._settings))
             app = build(parts)
-            self._app = Meter(app, parts, serve=Shortcut(app))
+            serve: ASGIApp = Shortcut(app)
+            if origins := self._settings.shop_addresses():
+                serve = ShopOrigins(serve, origins)
+            self._app = Meter(app, parts, serve=serve)
             calm_garbage_collector()
         except Exception as error:  # noqa: BLE001 - told to the server, which stops
             await send({"type": "lifespan.startup.failed", "message": str(error)})

@@ -12,6 +12,7 @@ an address that promises other content.
 from __future__ import annotations
 
 import hashlib
+import posixpath
 import re
 from typing import TYPE_CHECKING, Final
 
@@ -29,8 +30,11 @@ _MEDIA_TYPES: Final = {
     ".css": "text/css; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
+    ".ts": "application/typescript; charset=utf-8",
 }
-_IMPORT: Final = re.compile(r'^(?:import|export)\b[^;]*?from "\./([^"]+)";', re.MULTILINE)
+_IMPORT: Final = re.compile(r'^(?:import|export)\b[^;]*?from "(\.\.?/[^"]+)";', re.MULTILINE)
+SHARED: Final = frozenset({"fairdrop.js", "fairdrop.d.ts", "js/proof.js"})
+"""What pages of other origins may load: the client module, and what it imports on demand."""
 
 
 class Assets:
@@ -50,12 +54,15 @@ class Assets:
             media_type = _MEDIA_TYPES.get(path.suffix)
             if media_type is None:
                 raise ValueError(f"{path} is no asset: {', '.join(_MEDIA_TYPES)} are")
+            shared = name in SHARED
             document = Document.of(
-                path.read_bytes(), media_type=media_type, headers=asset_headers(stray=False)
+                path.read_bytes(),
+                media_type=media_type,
+                headers=asset_headers(stray=False, shared=shared),
             )
             digest.update(name.encode() + b"\0" + document.body + b"\0")
             self._documents[name] = document
-            self._strays[name] = document.with_headers(asset_headers(stray=True))
+            self._strays[name] = document.with_headers(asset_headers(stray=True, shared=shared))
         self.version = digest.hexdigest()[:16]
 
     def url(self, name: str) -> str:
@@ -66,7 +73,6 @@ class Assets:
 
     def modules(self, entry: str) -> list[str]:
         """The script and all that it imports, so that a page fetches them in one go."""
-        folder = entry.rpartition("/")[0]
         found, todo = [], [entry]
         while todo:
             name = todo.pop(0)
@@ -74,7 +80,10 @@ class Assets:
                 continue
             found.append(name)
             source = self._documents[name].body.decode()
-            todo += [f"{folder}/{imported}" for imported in _IMPORT.findall(source)]
+            folder = name.rpartition("/")[0]
+            todo += [
+                posixpath.normpath(f"{folder}/{imported}") for imported in _IMPORT.findall(source)
+            ]
         return found
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

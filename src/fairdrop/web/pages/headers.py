@@ -50,6 +50,11 @@ _EVERYWHERE: Final[tuple[Header, ...]] = (
     (b"x-content-type-options", b"nosniff"),
     (b"cross-origin-resource-policy", b"same-origin"),
 )
+SHARED_WITH_ALL: Final[tuple[Header, ...]] = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"cross-origin-resource-policy", b"cross-origin"),
+    (b"access-control-allow-origin", b"*"),
+)
 _ON_PAGES: Final[tuple[Header, ...]] = (
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"permissions-policy", b"camera=(), geolocation=(), microphone=(), payment=()"),
@@ -69,7 +74,10 @@ def page_headers(
     return (*_EVERYWHERE, policy, *_ON_PAGES, (b"cache-control", PAGE_CACHE.encode()))
 
 
-def asset_headers(*, stray: bool) -> tuple[Header, ...]:
-    """What an asset is sent with; ``stray`` when the address was not this release's."""
+def asset_headers(*, stray: bool, shared: bool = False) -> tuple[Header, ...]:
+    """What an asset is sent with.
+
+    ``stray`` when the address was not this release's, ``shared`` when pages of any origin may load it.
+    """
     cache = STRAY_CACHE if stray else ASSET_CACHE
-    return (*_EVERYWHERE, (b"cache-control", cache.encode()))
+    return (*(SHARED_WITH_ALL if shared else _EVERYWHERE), (b"cache-control", cache.encode()))

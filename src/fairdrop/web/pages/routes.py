@@ -7,12 +7,18 @@ from pathlib import Path
 from typing import Final
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.responses import RedirectResponse
 from starlette.routing import Mount, Route
 
 from .assets import Assets
 from .documents import Document
-from .headers import page_headers
+from .headers import PAGE_CACHE, SHARED_WITH_ALL, page_headers
 
+_CLIENT_HEADERS: Final = {
+    "cache-control": PAGE_CACHE,
+    **{name.decode(): value.decode() for name, value in SHARED_WITH_ALL},
+}
+"""The client module's lasting address leads to this release's: what it imports stands beside it."""
 _WEB: Final = Path(__file__).parents[1]
 _PAGES: Final = {
     "/": "sales",
@@ -59,6 +65,9 @@ def routes(shop: Shop | None = None) -> list[Route | Mount]:
     found: list[Route | Mount] = [
         Route(Assets.ROUTE, assets, methods=["GET"], name="asset", include_in_schema=False)
     ]
+    for name in ("fairdrop.js", "fairdrop.d.ts"):
+        client = RedirectResponse(assets.url(name), 302, _CLIENT_HEADERS)
+        found.append(Route(f"/{name}", client, methods=["GET"], include_in_schema=False))
     for path, name in _PAGES.items():
         modules = [assets.url(module) for module in assets.modules(f"js/{name}.js")]
         html = templates.get_template(f"{name}.html").render(shop=shop, modules=modules)

@@ -1,6 +1,7 @@
 """What every page and asset promises: who may keep it, what it may load, and nothing personal."""
 
 import gzip
+import posixpath
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -157,8 +158,8 @@ async def test_a_page_names_every_module_it_needs_and_each_is_there(path: str) -
         response = await get(module)
         assert response.status == 200, module
         assert response.headers["content-type"] == "text/javascript; charset=utf-8"
-        found = re.findall(r'(?:from|import) "\./([^"]+)"', response.text)
-        imported |= {f"{module.rpartition('/')[0]}/{name}" for name in found}
+        found = re.findall(r'(?:from|import) "(\.\.?/[^"]+)"', response.text)
+        imported |= {posixpath.normpath(f"{module.rpartition('/')[0]}/{name}") for name in found}
     assert imported == set(preloaded)
 
 

@@ -13,14 +13,13 @@
  * @typedef {{body?: unknown, key?: string, headers?: Record<string, string>}} Request
  */
 
-import { observe } from "./clock.js";
+import { request as send } from "../fairdrop.js";
 
-const TIMEOUT_MS = 10_000;
-const BUSY = new Set([0, 429, 503, 504]);
 const LONGEST_PAUSE_MS = 8_000;
 
 /**
- * Sends one request. Never throws: no connection is an answer with status 0.
+ * Sends one request, and solves a proof of work that is asked for. Never throws: no connection is an
+ * answer with status 0.
  *
  * @param {string} method
  * @param {string} path
@@ -28,40 +27,7 @@ const LONGEST_PAUSE_MS = 8_000;
  * @returns {Promise<Answer>}
  */
 export async function call(method, path, request = {}) {
-  const got = await send(method, path, request);
-  if (got.problem.code !== "proof_required" || !got.problem.challenge) return got;
-  // A little work first, and then the same request again; whoever solves a stale one gets a new one.
-  const { solve } = await import("./proof.js");
-  try {
-    const proof = await solve(got.problem.challenge);
-    return await send(method, path, { ...request, headers: { ...request.headers, "Fairdrop-Proof": proof } });
-  } catch {
-    return got;
-  }
-}
-
-/** @param {string} method @param {string} path @param {Request} request @returns {Promise<Answer>} */
-async function send(method, path, { body, key, headers = {} }) {
-  const sent = new Headers({ Accept: "application/json", ...headers });
-  if (body !== undefined) sent.set("Content-Type", "application/json");
-  if (key) sent.set("Idempotency-Key", key);
-  try {
-    const response = await fetch(path, {
-      method,
-      headers: sent,
-      body: body === undefined ? undefined : JSON.stringify(body),
-      // Ask whether our copy is still right, instead of showing one that may be seconds old.
-      cache: "no-cache",
-      credentials: "same-origin",
-      signal: AbortSignal.timeout(TIMEOUT_MS),
-    });
-    const read = await readJson(response);
-    observe(Date.parse(response.headers.get("Date") ?? ""));
-    if (typeof read?.server_time_ms === "number") observe(read.server_time_ms);
-    return answer(response.status, read, seconds(response.headers.get("Retry-After")));
-  } catch {
-    return answer(0, null, 0);
-  }
+  return send(method, path, request);
 }
 
 /**
@@ -91,29 +57,4 @@ export function sleep(ms) {
  */
 export function salePath(sale, rest = "") {
   return `/v1/sales/${encodeURIComponent(sale)}${rest}`;
-}
-
-/** @param {Response} response */
-async function readJson(response) {
-  const type = response.headers.get("Content-Type") ?? "";
-  return /\bjson\b/.test(type) ? await response.json() : null;
-}
-
-/**
- * @param {number} status
- * @param {any} body
- * @param {number} retryAfterMs
- * @returns {Answer}
- */
-function answer(status, body, retryAfterMs) {
-  const ok = status >= 200 && status < 300;
-  const problem = ok ? {} : (body ?? {});
-  const busy = BUSY.has(status) || (status === 502 && !problem.code);
-  return { ok, busy, status, body, problem, retryAfterMs };
-}
-
-/** Milliseconds of a Retry-After header in seconds; 0 when there is none. @param {string|null} text */
-function seconds(text) {
-  const value = Number(text);
-  return Number.isFinite(value) && value > 0 ? Math.min(value, 60) * 1_000 : 0;
 }

@@ -9,22 +9,7 @@
  * after the device slept.
  */
 
-let ahead_ms = -Infinity;
-
-/**
- * Takes the time an answer carried into account.
- *
- * @param {number} serverTimeMs  Milliseconds since the Unix epoch, by the server; NaN says nothing.
- */
-export function observe(serverTimeMs) {
-  if (Number.isNaN(serverTimeMs)) return;
-  ahead_ms = Math.max(ahead_ms, serverTimeMs - performance.now());
-}
-
-/** The server's time in milliseconds since the Unix epoch; the device's until an answer came. */
-export function serverNow() {
-  return ahead_ms === -Infinity ? Date.now() : performance.now() + ahead_ms;
-}
+export { observe, serverNow } from "../fairdrop.js";
 
 /**
  * A moment of the API in milliseconds: it may be a number or an RFC 3339 text.

@@ -1,9 +1,9 @@
 /** The panel of a sale for people who have no place in the line: when it opens, how to get in. */
 
+import { waitRange } from "../fairdrop.js";
 import { asMs } from "./clock.js";
 import { Countdown } from "./countdown.js";
 import { busyWhile, el, setText } from "./dom.js";
-import { waitRange } from "./line.js";
 import { sum } from "./stock.js";
 import { count, waitWords } from "./time.js";
 

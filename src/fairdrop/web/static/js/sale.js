@@ -1,15 +1,15 @@
 /**
- * The page of one sale: one loop reads the public document, the panel shows the state of this
- * visitor, and the personal status is asked for only near the front.
+ * The page of one sale: ../fairdrop.js keeps the place and asks or listens, the panel shows the state
+ * of this visitor.
  */
 
-import { call, insist, salePath } from "./api.js";
+import { peopleAhead, watchLine } from "../fairdrop.js";
+import { insist } from "./api.js";
 import { basket } from "./basket.js";
-import { asMs, serverNow } from "./clock.js";
+import { asMs } from "./clock.js";
 import { join, scheduled, shut, soldOut } from "./door.js";
 import { alarm, announce, byId, el, replaceContent, setText, showNotice } from "./dom.js";
 import { handOver, isWaitingRoom } from "./handover.js";
-import { asksPersonally, NEAR, peopleAhead, pollDelayMs } from "./line.js";
 import { keyFor, local, session, settleKey } from "./memory.js";
 import { fullModeName } from "./modes.js";
 import { stockNote, StockList, sum } from "./stock.js";
@@ -34,146 +34,43 @@ const trouble = byId("trouble");
 const note = byId("note");
 const stockList = new StockList(byId("variants"));
 const VIEWS = { scheduled, join, shut, soldOut, lobby, waiting, ready, missed, basket, handOver };
-/** Ahead as far as the pace of asking goes, for those who have no place. */
-const FAR = 1_000;
 
-/** @type {Sale|null} */
-let sale = null;
-/** @type {Place|null} */
-let place = null;
-let first = 0;
 /** @type {{name: string, view: View}|null} */
 let shown = null;
-/** @type {ReturnType<typeof setTimeout>|undefined} */
-let timer;
-let asking = false;
-/** Changes of the place that this page has made. */
-let changes = 0;
+/** What this visitor was when it was last looked. */
+let before = "";
+
+const line = watchLine({ sale: slug, onChange: look, joinHeaders: invitation });
 
 /** @type {Actions} */
 const actions = {
-  join: () => act("POST", "/join", `join.${slug}`),
-  claim: () => act("POST", "/claim", `claim.${slug}`),
-  leave: () => act("DELETE", "/me", `leave.${slug}`),
-  refresh: () => tick(),
+  join: () => act(line.join),
+  claim: () => act(line.claim),
+  leave: () => act(line.leave),
+  refresh: () => line.refresh(true),
   reserve,
 };
 
-/** One step of the loop; steps never overlap. */
-async function tick() {
-  if (asking) return;
-  asking = true;
-  clearTimeout(timer);
-  const got = await call("GET", salePath(slug));
-  if (got.ok) {
-    const firstLook = sale === null;
-    sale = got.body;
-    showNotice(trouble);
-    const marked = firstLook ? local.get(`place.${got.body.id}`) : null;
-    if (marked) first = marked.first ?? 0;
-    const lost = place !== null && place.position > 0 && kept().epoch !== got.body.epoch;
-    if (marked || lost || (place && asksPersonally(place, got.body, serverNow()))) await askPersonally();
-  } else if (got.status === 404) {
-    return notFound();
-  } else {
-    showNotice(trouble, got.busy ? KEEPING_PLACE : explain(got));
-  }
-  asking = false;
-  render();
-  timer = setTimeout(tick, pollDelayMs(distance(), Math.random(), document.hidden));
-}
-
-/** How far from the front, for the pace of asking. */
-function distance() {
-  if (!sale) return NEAR;
-  if (place?.state === "WAITING") return peopleAhead(place, sale);
-  if (place?.state === "READY" || place?.state === "ADMITTED") return 0;
-  const opens = asMs(sale.opens_at);
-  const soon = opens !== null && opens - serverNow() < 15_000;
-  if (sale.mode === "scheduled" && soon) return 0;
-  return sale.mode === "open" || sale.mode === "lobby" ? NEAR : FAR;
-}
-
-async function askPersonally() {
-  const asked = changes;
-  const got = await call("GET", salePath(slug, "/me"));
-  // What was asked before this visitor did something says nothing about the time after it.
-  if (asked !== changes) return;
-  if (got.ok && got.body.state === "NOT_ENTERED" && (await takePlaceBack())) return;
-  if (got.ok) accept(got.body);
-  else if (got.status === 401) forgetPlace();
-  else showNotice(trouble, got.busy ? KEEPING_PLACE : explain(got));
-}
-
-/** What this browser keeps of its place. @returns {{first?: number, receipt?: string, epoch?: number}} */
-function kept() {
-  return (sale && local.get(`place.${sale.id}`)) ?? {};
-}
-
-/**
- * The line was lost and built anew: the receipt gives the old place back (W15). Nothing of it needs
- * the visitor, who only sees that the place is there again.
- *
- * @returns {Promise<boolean>} whether the place is settled, or will be asked for again
- */
-async function takePlaceBack() {
-  const { receipt, epoch } = kept();
-  if (!sale || !receipt || epoch === sale.epoch) return false;
-  const token = session.get(`admission.${sale.id}`) ?? "";
-  const got = await call("POST", salePath(slug, "/restore"), { body: { receipt, token } });
-  if (!got.ok) return got.busy;
-  if (got.body.state === "NOT_ENTERED") return false;
-  accept(got.body);
-  return true;
-}
-
-/** Takes a status document as the truth about this visitor. @param {Place} status */
-function accept(status) {
+/** Shows what is news, and remembers what other pages ask for. */
+function look() {
+  const { sale, place, trouble: answer, state } = line;
+  if (answer?.status === 404) return notFound();
+  showNotice(trouble, answer ? (answer.busy ? KEEPING_PLACE : explain(answer)) : "");
   if (!sale) return;
-  const before = place?.state;
-  if (status.state === "NOT_ENTERED" || status.state === "CLOSED") {
-    forgetPlace();
-    if (before === "ADMITTED") showNotice(note, "Your time inside is over. You can join the line again.");
-    if (status.state === "CLOSED") place = status;
-    return;
-  }
-  if (status.state === "WAITING" && before !== "WAITING") first = Math.max(first, status.rank);
-  place = status;
-  local.set(`place.${sale.id}`, { position: status.position, first, receipt: status.receipt, epoch: sale.epoch });
-  if (status.receipt && status.entry) local.set(`entry.${sale.id}`, { entry: status.entry, receipt: status.receipt });
-  if (status.token) session.set(`admission.${sale.id}`, status.token);
+  if (before === "ADMITTED" && !place) showNotice(note, "Your time inside is over. You can join the line again.");
+  before = state;
+  if (place?.receipt && place.entry) local.set(`entry.${sale.id}`, { entry: place.entry, receipt: place.receipt });
+  if (place?.token) session.set(`admission.${sale.id}`, place.token);
+  if (!place) session.remove(`admission.${sale.id}`);
+  render(sale, place);
 }
 
-function forgetPlace() {
-  place = null;
-  first = 0;
-  if (!sale) return;
-  local.remove(`place.${sale.id}`);
-  session.remove(`admission.${sale.id}`);
-}
-
-/**
- * A change of this visitor's place, repeated until the server has said yes or no.
- *
- * @param {string} method
- * @param {string} rest
- * @param {string} operation
- */
-async function act(method, rest, operation) {
-  const key = keyFor(operation);
+/** A change of this visitor's place. @param {() => Promise<import("./api.js").Answer>} change */
+async function act(change) {
   showNotice(note);
-  const got = await insist(
-    () => call(method, salePath(slug, rest), { key, headers: rest === "/join" ? invitation() : {} }),
-    () => showNotice(trouble, KEEPING_PLACE),
-  );
-  settleKey(operation);
-  changes += 1;
-  showNotice(trouble);
+  before = "";
+  const got = await change();
   showNotice(note, got.ok ? "" : explain(got));
-  if (got.ok) accept(got.body);
-  else await askPersonally();
-  render();
-  tick();
 }
 
 /** The code of an invitation that was opened as a link, `?invite=CODE`. @returns {Record<string, string>} */
@@ -187,13 +84,14 @@ function invitation() {
  * @returns {Promise<string>} what to tell the person; none once on the way to checkout
  */
 async function reserve(lines) {
+  const { sale } = line;
   if (!sale) return "";
   const operation = `reserve.${sale.id}`;
   const body = { lines };
   const headers = { "Fairdrop-Admission": session.get(`admission.${sale.id}`) ?? "" };
   const key = keyFor(operation, body);
   const got = await insist(
-    () => call("POST", salePath(slug, "/reservations"), { body, key, headers }),
+    () => line.request("POST", "/reservations", { body, key, headers }),
     () => showNotice(trouble, RETRYING),
   );
   settleKey(operation);
@@ -209,9 +107,7 @@ async function reserve(lines) {
     location.assign(orderPath(id));
     return new Promise(() => {}); // Busy until the next page is there.
   }
-  if (got.status === 401 || got.status === 403) await askPersonally();
-  render();
-  tick();
+  line.refresh(true);
   return explain(got);
 }
 
@@ -231,7 +127,7 @@ function orderPath(id) {
 
 /** Which view the state of the sale and of this visitor call for. @param {Sale} now */
 function viewName(now) {
-  switch (place?.state) {
+  switch (line.state) {
     case "LOBBY":
       return "lobby";
     case "WAITING":
@@ -249,10 +145,10 @@ function viewName(now) {
   return sum(now, "free") + sum(now, "held") === 0 ? "soldOut" : "join";
 }
 
-function render() {
-  if (!sale) return;
+/** @param {Sale} sale @param {Place|null} place */
+function render(sale, place) {
   const name = /** @type {keyof typeof VIEWS} */ (viewName(sale));
-  const model = { sale, place, first };
+  const model = { sale, place, first: line.first };
   // A lobby turns into the draw and an open door into a lobby: other words, so another view.
   const variant = `${name}.${name === "join" || name === "lobby" ? sale.mode : ""}`;
   if (shown?.name !== variant) {
@@ -267,12 +163,13 @@ function render() {
   }
   shown.view.update(model);
   renderFacts(sale);
-  document.title = `${titlePrefix()}${sale.name} – ${shop}`;
+  document.title = `${titlePrefix(sale, place)}${sale.name} – ${shop}`;
 }
 
-function titlePrefix() {
+/** @param {Sale} sale @param {Place|null} place */
+function titlePrefix(sale, place) {
   if (place?.state === "READY") return "● Your turn! ";
-  if (place?.state === "WAITING" && sale) return `(${formatCount(peopleAhead(place, sale))} ahead) `;
+  if (place?.state === "WAITING") return `(${formatCount(peopleAhead(place, sale))} ahead) `;
   return "";
 }
 
@@ -316,13 +213,12 @@ function facts(now) {
 }
 
 function notFound() {
+  line.stop();
   setText(byId("name"), "There is no sale at this address");
   byId("sale").removeAttribute("aria-busy");
   panel.replaceChildren(el("p", {}, "Please check the address, or ", el("a", { href: "/" }, "see all sales"), "."));
 }
 
-document.addEventListener("visibilitychange", () => document.hidden || tick());
-addEventListener("online", () => tick());
 // Back from checkout by the browser's memory of this page: start afresh.
 addEventListener("pageshow", (event) => event.persisted && location.reload());
-tick();
+line.start();

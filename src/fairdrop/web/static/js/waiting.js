@@ -1,9 +1,10 @@
 /** The panel of a sale for people in the line: the wait, the turn, the missed turn. */
 
+import { peopleAhead, waitRange } from "../fairdrop.js";
 import { confirmed } from "./confirm.js";
 import { Countdown } from "./countdown.js";
 import { announce, busyWhile, el, setText } from "./dom.js";
-import { peopleAhead, progress, prospects, waitRange } from "./line.js";
+import { progress, prospects } from "./line.js";
 import { count, formatCount, waitWords } from "./time.js";
 
 /**
