@@ -384,7 +384,7 @@ async def test_a_change_of_stock_with_a_key_is_made_once(client: httpx.AsyncClie
         other = await client.post(path, headers=headers, json={"delta": 1})
         problem(other, 422, "idempotency_key_reused")
     bad = await client.post(path, headers={"idempotency-key": "no key"}, json={"delta": 1})
-    problem(bad, 400, "idempotency_key_required")
+    problem(bad, 400, "idempotency_key_malformed")
 
 
 async def test_stock_can_be_set_as_a_list(client: httpx.AsyncClient, parts: Parts) -> None:
