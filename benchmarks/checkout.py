@@ -124,10 +124,9 @@ class Shop:
             {
                 "authorization": f"Bearer {token}",
                 "fairdrop-admission": tokens[visitor],
-                "idempotency-key": f"buy-{number}",
                 "content-type": "application/json",
             }
-            for number, (visitor, token) in enumerate(new)
+            for visitor, token in new
         ]
 
     async def confirmed(self) -> int:
@@ -168,7 +167,8 @@ class Crowd:
         sale = self._shop.sale.id
         query = f"variant={self._shop.variant}&quantity=1"
         path = f"/v1/sales/{sale}/reservations?{query}"
-        reserved = _reservation(await self._step("reserve", shop, "POST", path, headers))
+        keyed = {**headers, "idempotency-key": "buy"}
+        reserved = _reservation(await self._step("reserve", shop, "POST", path, keyed))
         wanted = json.dumps({"reservation": reserved.id, "email": "buyer@example.org"}).encode()
         started = _order(
             await self._step("checkout", shop, "POST", f"/v1/sales/{sale}/orders", headers, wanted)
