@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import msgspec
 from redis import exceptions as redis_errors
-from redis.asyncio import Redis
+from redis.asyncio import BlockingConnectionPool, Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
@@ -45,6 +45,8 @@ _FIRST_LINE = re.compile(r"\A--[^\n]*")
 _KEYS_LINE = re.compile(r"^--\s*KEYS:\s*(.+)$", re.MULTILINE)
 _REPLY_LINE = re.compile(r"^--\s+([A-Z][A-Z_]+)\s{2,}\S", re.MULTILINE)
 _encode = msgspec.msgpack.encode
+CONNECTIONS = 100
+"""What one process keeps open to the store at the most; ``?max_connections=`` in the URL changes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,13 +113,19 @@ class Store:
         self.url = url
         self._timeout_s = timeout_s
         self._waits = waits
-        self.redis: Redis = Redis.from_url(
-            url,
-            socket_timeout=timeout_s,
-            socket_connect_timeout=timeout_s,
-            retry=Retry(NoBackoff(), 0),
-            health_check_interval=0,
-            protocol=2,
+        # A call beyond the limit waits for a connection; the client's usual pool refuses it at once,
+        # which would tell buyers that the store is away while it is merely busy.
+        self.redis: Redis = Redis.from_pool(
+            BlockingConnectionPool.from_url(
+                url,
+                max_connections=CONNECTIONS,
+                timeout=timeout_s,
+                socket_timeout=timeout_s,
+                socket_connect_timeout=timeout_s,
+                retry=Retry(NoBackoff(), 0),
+                health_check_interval=0,
+                protocol=2,
+            )
         )
 
     async def run(
