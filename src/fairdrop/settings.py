@@ -163,6 +163,12 @@ class Settings(BaseSettings):
     smtp_password: SecretStr | None = Field(None, description="Password of the mail server's user")
     mail_from: str = Field("fairdrop@localhost", description="Who confirmations come from")
     mail_interval_ms: Milliseconds = Field(500, description="How often due mails are looked for")
+    mails_per_s: int = Field(
+        100,
+        ge=1,
+        le=10_000,
+        description="Mails that one worker sends per second; providers have limits",
+    )
 
     tick_interval_ms: Milliseconds = Field(100, description="How often people are called")
     adapt_interval_ms: Milliseconds = Field(

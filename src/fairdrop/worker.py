@@ -195,8 +195,10 @@ class Worker:
         return 0.0 if await self._parts.reconciler.check_payments() else interval_s
 
     async def _send_mails(self, interval_s: float) -> float:
+        """A batch at a time, no faster than mail servers like it: buyers' orders come first."""
         mailer = self._parts.mailer
-        return 0.0 if mailer is not None and await mailer.send_due() else interval_s
+        sent = 0 if mailer is None else await mailer.send_due()
+        return sent / self._parts.settings.mails_per_s if sent else interval_s
 
     async def _purge_keys(self) -> float:
         return 0.0 if await self._parts.answers.purge() else KEYS_INTERVAL_S
