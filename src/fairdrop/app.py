@@ -42,6 +42,7 @@ from fairdrop.drivers.store import Store, Waits
 from fairdrop.errors import ConfigurationError
 from fairdrop.inventory import Inventory, VerifiedMarks
 from fairdrop.notifications import Mailer, Post, parse_address
+from fairdrop.outbox import Relay
 from fairdrop.payments import Gateway, GuardedGateway, SandboxGateway
 from fairdrop.waiting_room import (
     AdmissionTokens,
@@ -86,6 +87,7 @@ class Parts:
     refunds: Refunds
     mailer: Mailer | None
     """None: no mail server is configured, and no mail is due."""
+    relay: Relay
     answers: Answers
     admissions: AdmissionTokens
     visitors: VisitorTokens
@@ -175,6 +177,7 @@ async def open_parts(settings: Settings) -> AsyncIterator[Parts]:
             mailer=_mailer(database, post, settings),
             sweeper=Sweeper(database, inventory, waiting_room),
             refunds=Refunds(database, inventory),
+            relay=Relay(database, store, kept=settings.events_kept),
             answers=Answers(database),
             reconciler=Reconciler(
                 database, gateways, inbox, check_after_ms=settings.payment_check_after_ms

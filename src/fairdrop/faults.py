@@ -50,6 +50,8 @@ class Point(StrEnum):
     """worker: orders are over and committed, the store still has their holds."""
     REFUND_MADE = "refund_made"
     """worker: the gateway has the refund, we have not written down that it does."""
+    PUBLISHED = "published"
+    """worker: the bus has events, which are in the outbox still."""
     MAIL_SENT = "mail_sent"
     """worker: a mail server has taken a mail, no row says so."""
 

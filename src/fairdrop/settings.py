@@ -162,6 +162,12 @@ class Settings(BaseSettings):
     )
     smtp_password: SecretStr | None = Field(None, description="Password of the mail server's user")
     mail_from: str = Field("fairdrop@localhost", description="Who confirmations come from")
+    relay_interval_ms: Milliseconds = Field(
+        200, description="How often the outbox is looked at while it is empty"
+    )
+    events_kept: int = Field(
+        100_000, ge=1_000, description="Newest events that the store's stream keeps"
+    )
     mail_interval_ms: Milliseconds = Field(500, description="How often due mails are looked for")
     mails_per_s: int = Field(
         100,

@@ -67,6 +67,7 @@ class Worker:
                 "check payments",
                 lambda: self._check_payments(settings.reconcile_interval_ms / 1_000),
             ),
+            ("relay", lambda: self._relay(settings.relay_interval_ms / 1_000)),
             ("mails", lambda: self._send_mails(settings.mail_interval_ms / 1_000)),
             ("idempotency keys", self._purge_keys),
             ("pay refunds", lambda: self._pay_refunds(settings.reconcile_interval_ms / 1_000)),
@@ -193,6 +194,9 @@ class Worker:
 
     async def _check_payments(self, interval_s: float) -> float:
         return 0.0 if await self._parts.reconciler.check_payments() else interval_s
+
+    async def _relay(self, interval_s: float) -> float:
+        return 0.0 if await self._parts.relay.publish() else interval_s
 
     async def _send_mails(self, interval_s: float) -> float:
         """A batch at a time, no faster than mail servers like it: buyers' orders come first."""

@@ -39,6 +39,7 @@ DIES_AT = {
     Point.WEBHOOK_STORED: (Ending.BUYS, AMPLE, True, DONE),
     Point.LATE_UNITS_TAKEN: (Ending.PAYS_LATE, SHORT, True, DONE),
     Point.REFUND_MADE: (Ending.PAYS_LATE, SHORT, False, {"REFUNDED"}),
+    Point.PUBLISHED: (Ending.BUYS, AMPLE, True, DONE),
     Point.MAIL_SENT: (Ending.BUYS, AMPLE, True, DONE),
     Point.EXPIRED: (Ending.FORGETS_ORDER, SHORT, True, {"EXPIRED"}),
 }

@@ -39,6 +39,9 @@ NAMES = MappingProxyType(
     }
 )
 
+EVENT_STREAM = "fd:{events}"
+"""The stream of all events, of the installation: ``event`` -> a CloudEvents document (E3)."""
+
 
 def sale_key(sale_id: str, epoch: int, name: str) -> str:
     """The full key of one of a sale's structures; ``name`` is one of :data:`NAMES`."""

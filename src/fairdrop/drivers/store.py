@@ -206,6 +206,20 @@ class Store:
             pipeline.execute_command("WAITAOF", 1, 0, waits.timeout_ms)
         return await pipeline.execute(raise_on_error=False)
 
+    async def append(self, stream: str, field: str, values: Sequence[bytes], *, kept: int) -> None:
+        """Append entries of one field to a stream, which keeps about the newest ``kept``.
+
+        One round trip. Raises StoreUnavailable; some of the entries may be there all the same.
+        """
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                pipeline = self.redis.pipeline(transaction=False)
+                for value in values:
+                    pipeline.xadd(stream, {field: value}, maxlen=kept, approximate=True)
+                await pipeline.execute()
+        except (redis_errors.RedisError, OSError) as error:
+            raise StoreUnavailable(f"append: {type(error).__name__}") from error
+
     async def ping(self) -> None:
         """Raise StoreUnavailable unless the store answers."""
         try:

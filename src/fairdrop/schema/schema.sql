@@ -394,12 +394,14 @@ CREATE TRIGGER ledger_balances AFTER INSERT ON ledger_entries
 -- Events for the world outside, written in the transaction of the change they tell of (E1). The
 -- columns are those that Debezium's outbox event router expects.
 CREATE TABLE outbox (
-    id            uuid PRIMARY KEY,
+    id            uuid NOT NULL,
     aggregatetype text NOT NULL,
     aggregateid   text NOT NULL,
     type          text NOT NULL,
     payload       jsonb NOT NULL,
-    created_at    timestamptz NOT NULL DEFAULT now()
+    created_at    timestamptz NOT NULL DEFAULT now(),
+    -- The order in which events were written: for one aggregate, that of its commits (E2).
+    seq           bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY
 );
 
 -- How a checkout of the shop's own ended, one row an admission (W20). The row comes first, the store is

@@ -293,7 +293,7 @@ class Shop:
     async def events(self, order: Order) -> list[str]:
         """The kinds of the outbox rows of an order, in order."""
         rows = await self.fetch(
-            "SELECT type FROM outbox WHERE aggregateid = $1 ORDER BY id", order.id
+            "SELECT type FROM outbox WHERE aggregateid = $1 ORDER BY seq", order.id
         )
         return [row["type"] for row in rows]
 
