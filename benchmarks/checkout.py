@@ -262,6 +262,8 @@ def _part(command: str) -> str:
         ("fairdrop worker", "worker"),
         ("valkey", "valkey"),
         ("postgres", "postgresql"),
+        ("fairdrop push", "push"),
+        ("notifications.sink", "mail_server"),
     ):
         if mark in command:
             return part
