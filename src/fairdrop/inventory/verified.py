@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import hmac
 import re
-from base64 import urlsafe_b64encode
+
+from fairdrop.ids import base64url
 
 _SPACING = re.compile(r"[ ().\-/]")
 _PHONE = re.compile(r"\+[1-9][0-9]{6,14}")
@@ -51,4 +52,4 @@ class VerifiedMarks:
     def _mark(self, sale_id: str, kind: str, value: str) -> str:
         text = f"{sale_id}\n{kind}\n{value}".encode()
         digest = hmac.digest(self._key, text, "sha256")[:_MARK_BYTES]
-        return urlsafe_b64encode(digest).rstrip(b"=").decode()
+        return base64url(digest)

@@ -24,10 +24,12 @@ from __future__ import annotations
 import binascii
 import hashlib
 import hmac
-from base64 import urlsafe_b64decode, urlsafe_b64encode
+from base64 import urlsafe_b64decode
 from typing import Literal
 
 import msgspec
+
+from fairdrop.ids import base64url
 
 _PREFIX = "fdr1."
 _MAC_BYTES = 16
@@ -84,7 +86,7 @@ class Receipts:
             else (POSITION, receipt.position)
         )
         packed = _encode((receipt.sale, receipt.visitor, receipt.epoch, kind, value))
-        payload = urlsafe_b64encode(packed).rstrip(b"=").decode()
+        payload = base64url(packed)
         return f"{_PREFIX}{payload}.{self._mac(payload)}"
 
     def of_place(self, sale: str, visitor: str, epoch: int, position: int) -> str:
@@ -122,4 +124,4 @@ class Receipts:
     def _mac(self, payload: str) -> str:
         signed = f"{_PREFIX}{payload}".encode()
         digest = hmac.digest(self._key, signed, hashlib.sha256)
-        return urlsafe_b64encode(digest[:_MAC_BYTES]).rstrip(b"=").decode()
+        return base64url(digest[:_MAC_BYTES])

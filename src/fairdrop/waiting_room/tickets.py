@@ -12,9 +12,11 @@ from __future__ import annotations
 import binascii
 import hashlib
 import hmac
-from base64 import urlsafe_b64decode, urlsafe_b64encode
+from base64 import urlsafe_b64decode
 
 import msgspec
+
+from fairdrop.ids import base64url
 
 TICKET_TTL_MS = 30_000
 """How long a ticket can be shown: enough to open a connection, also on a bad line."""
@@ -39,7 +41,7 @@ class StreamTickets:
     def issue(self, sale: str, visitor: str, now_ms: int) -> str:
         """A ticket for the visitor to listen to the sale (by its id), good from now on."""
         packed = _encode((sale, visitor, now_ms + TICKET_TTL_MS))
-        payload = urlsafe_b64encode(packed).rstrip(b"=").decode()
+        payload = base64url(packed)
         return f"{_PREFIX}{payload}.{self._mac(payload)}"
 
     def visitor(self, text: str, sale: str, now_ms: int) -> str | None:
@@ -58,4 +60,4 @@ class StreamTickets:
 
     def _mac(self, payload: str) -> str:
         digest = hmac.digest(self._key, f"{_PREFIX}{payload}".encode(), hashlib.sha256)
-        return urlsafe_b64encode(digest[:_MAC_BYTES]).rstrip(b"=").decode()
+        return base64url(digest[:_MAC_BYTES])

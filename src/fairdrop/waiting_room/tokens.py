@@ -12,7 +12,6 @@ The visitor token names a visitor id that the server made up, with a truncated H
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import hmac
 from enum import StrEnum
@@ -21,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from joserfc import jwt
 
-from fairdrop.ids import new_secret_id
+from fairdrop.ids import base64url, new_secret_id
 
 from .signing_keys import (
     REGISTRY,
@@ -169,13 +168,13 @@ class VisitorTokens:
         Nothing is stored. Whoever knows the key is this visitor, so it has at least 128 random bits.
         """
         digest = hmac.digest(self._key, b"visitor of key\0" + key.encode(), hashlib.sha256)
-        visitor = base64.urlsafe_b64encode(digest[:16]).rstrip(b"=").decode()
+        visitor = base64url(digest[:16])
         return visitor, self.token(visitor)
 
     def of_buyer(self, subject: str) -> str:
         """The visitor id of a buyer whom the shop knows by this name: always the same one (S2)."""
         digest = hmac.digest(self._key, b"buyer of the shop\0" + subject.encode(), hashlib.sha256)
-        return base64.urlsafe_b64encode(digest[:16]).rstrip(b"=").decode()
+        return base64url(digest[:16])
 
     def token(self, visitor: str) -> str:
         """The token of a visitor id that the server made up."""
@@ -198,4 +197,4 @@ class VisitorTokens:
 
     def _mac(self, visitor: str) -> str:
         digest = hmac.digest(self._key, visitor.encode(), hashlib.sha256)
-        return base64.urlsafe_b64encode(digest[: self._MAC_BYTES]).rstrip(b"=").decode()
+        return base64url(digest[: self._MAC_BYTES])
