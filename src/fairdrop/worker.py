@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from fairdrop.checkout import load_all_due
+from fairdrop.checkout import load_all_due, note_sold_out
 from fairdrop.clock import now_ms
 from fairdrop.draw import Step
 from fairdrop.drivers.sale_scripts import SaleNotLoaded
@@ -124,6 +124,8 @@ class Worker:
         (self._to_draw.add if ticked.to_fill else self._to_draw.discard)(sale.id)
         if ticked.mode != sale.mode:
             await self._parts.catalog.note_mode(sale, ticked.mode)
+        if ticked.sold_out != sale.sold_out:
+            await note_sold_out(self._parts.database, sale, sold_out=ticked.sold_out)
 
     async def _draw(self, group: asyncio.TaskGroup) -> float:
         """Hold the draws that are due, each in a task of its own: one may wait for its beacon."""

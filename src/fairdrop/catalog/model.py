@@ -59,6 +59,7 @@ class Sale(msgspec.Struct, frozen=True):
     rate_max_per_s: float = 1_000.0
     latency_target_ms: int = 500
     restore_grace_ms: int = 60_000
+    sold_out: bool = False
     line_mark: int = 0
     line_served: int = 0
     receipts_from: int = 1

@@ -10,6 +10,7 @@ from .reconcile import Reconciler
 from .refunds import Granted, Refund, RefundRefusal, Refunds, Wanted
 from .restoring import ReceiptRefusal, Restoration
 from .rules import TRANSITIONS, Cause, OrderState
+from .selling_out import note_sold_out
 from .service import Checkout
 from .settle import Settlement
 from .stock import Stock, StockAnswer, StockOutcome, UnknownVariant, match_units
@@ -56,6 +57,7 @@ __all__ = [
     "WarehouseFailed",
     "load_all_due",
     "match_units",
+    "note_sold_out",
     "price_of",
     "step_minor",
 ]

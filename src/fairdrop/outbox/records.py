@@ -21,6 +21,7 @@ class Event(NamedTuple):
     aggregate_id: str
     kind: str
     payload: dict[str, Any]
+    aggregate: str = "order"
 
 
 async def insert_events(connection: Connection, events: Sequence[Event]) -> None:
@@ -33,8 +34,8 @@ async def insert_events(connection: Connection, events: Sequence[Event]) -> None
         await connection.copy_records_to_table(
             "outbox",
             records=[
-                (UUID(int=first + at), "order", aggregate_id, kind, payload)
-                for at, (aggregate_id, kind, payload) in enumerate(events)
+                (UUID(int=first + at), aggregate, aggregate_id, kind, payload)
+                for at, (aggregate_id, kind, payload, aggregate) in enumerate(events)
             ],
             columns=_COLUMNS,
         )

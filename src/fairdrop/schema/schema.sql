@@ -72,7 +72,9 @@ CREATE TABLE sales (
     buffer_percent   integer NOT NULL DEFAULT 0 CHECK (buffer_percent BETWEEN 0 AND 99),
     -- Where the stock comes from: as it was set up, or from the warehouse a minute before the opening.
     stock_source     text NOT NULL DEFAULT 'catalogue'
-        CHECK (stock_source IN ('catalogue', 'warehouse'))
+        CHECK (stock_source IN ('catalogue', 'warehouse')),
+    -- What the line was last told to be, and the world with it: stopped because all is sold (W16).
+    sold_out         boolean NOT NULL DEFAULT false
 );
 
 -- The draw of a sale's lobby (W4), made with the sale, so that its commitment is older than its crowd.

@@ -70,7 +70,8 @@ class Standing(NamedTuple):
 class Ticked(msgspec.Struct, array_like=True, frozen=True):
     """What one run of ``tick`` did; ``more`` asks for another run at once.
 
-    ``to_fill`` counts the places of the draw that are not in the line yet.
+    ``to_fill`` counts the places of the draw that are not in the line yet. ``sold_out``: nobody is
+    called, because all that was on sale is sold (W16).
     """
 
     status: str
@@ -80,6 +81,7 @@ class Ticked(msgspec.Struct, array_like=True, frozen=True):
     mode: Mode = Mode.SCHEDULED
     more: bool = False
     to_fill: int = 0
+    sold_out: bool = False
 
 
 class Entrants(msgspec.Struct, array_like=True, frozen=True):

@@ -63,3 +63,7 @@ WHERE sale_id = $1 AND loaded_at IS NULL AND given_up_at IS NULL RETURNING attem
 -- name: load_of
 SELECT opens_at, attempts, tried_at, loaded_at, given_up_at, last_error, units FROM stock_loads
 WHERE sale_id = $1;
+
+-- name: note_sold_out
+-- The line has stopped because all is sold, or goes on; nothing when that is known.
+UPDATE sales SET sold_out = $2 WHERE id = $1 AND sold_out <> $2 RETURNING id;

@@ -2,9 +2,10 @@
 --
 -- KEYS: cfg ctr line called active missed place adm admhold lobby stk
 -- ARGV: now_ms (0 = the store's clock), msgpack [limit]
--- REPLY: msgpack [status, called, missed, lapsed, mode, more, to_fill]
+-- REPLY: msgpack [status, called, missed, lapsed, mode, more, to_fill, sold_out]
 --   counts of this run; more is true when the limit stopped it and another run is due at once;
---   to_fill counts the places of the draw that are not in the line yet, once the lobby is shut
+--   to_fill counts the places of the draw that are not in the line yet, once the lobby is shut;
+--   sold_out says that all which was on sale is sold, and nobody is called
 -- Status:
 --   OK        the run is done
 --   NO_SALE   the store does not hold this sale
@@ -191,4 +192,4 @@ redis.call('HSET', KEYS[2], 'tokens_milli', string.format('%.3f', tokens), 'refi
   'flow_ms', flow_since or '', 'flow_calls', flow_calls, 'pace_milli', rate, 'line_cap', line_cap,
   'outlook', outlook)
 return cmsgpack.pack({ 'OK', count, #absent, #lapsed, mode,
-  stopped or #absent == limit or #lapsed == limit, to_fill })
+  stopped or #absent == limit or #lapsed == limit, to_fill, sold_out })

@@ -1,0 +1,1 @@
+ALTER TABLE sales ADD COLUMN sold_out boolean NOT NULL DEFAULT false;
