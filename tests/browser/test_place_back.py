@@ -36,7 +36,8 @@ async def test_the_page_shows_its_receipt_without_being_asked(
     await expect(number).to_be_visible()
     # Nobody else came back yet, so this is the front; whoever does stands ahead again. The page may
     # tell that places are given back before it has shown its receipt.
-    path, restored = f"/sales/{sale['id']}/restoration", {}
+    path = f"/sales/{sale['id']}/restoration"
+    restored: dict[str, int] = {}
     async with asyncio.timeout(PATIENCE_MS / 1_000):
         while (restored.get("restored"), restored.get("waiting")) != (1, 1):
             restored = await asyncio.to_thread(running_site.admin, "GET", path)
