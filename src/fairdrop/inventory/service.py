@@ -44,6 +44,9 @@ SWEEP_LIMIT = 80
 """Holds looked at in one run of ``expire``: about 0.7 ms of the store's time (case 37)."""
 SWEEP_UNITS = 2_000
 """Units freed in one run of ``expire``: holds of many units each cost no more (case 37)."""
+RESERVE_LIMIT = 32
+"""Reservations of one script call: the 99th percentile of its time was 1.2 ms at 18,000 a second, with
+64 it was 2.5 ms, on two cores with everything else running."""
 COMMIT_LIMIT = 256
 """Holds committed in one run of ``commit``: well under 1 ms of the store's time (case 37)."""
 LOOK_AGAIN_MS = 3_000
@@ -56,7 +59,9 @@ class Inventory:
     def __init__(self, store: Store) -> None:
         """Load the scripts; nothing is sent yet."""
         self._reserve: CoalescedScript[ReserveRequest, Reservation] = CoalescedScript(
-            SaleScript(store, _PACKAGE, "reserve", Reserved), lambda reply: reply.outcomes
+            SaleScript(store, _PACKAGE, "reserve", Reserved),
+            lambda reply: reply.outcomes,
+            max_batch=RESERVE_LIMIT,
         )
         self._change: CoalescedScript[ChangeRequest, Change] = CoalescedScript(
             SaleScript(store, _PACKAGE, "change", Changed), lambda reply: reply.outcomes
