@@ -101,20 +101,16 @@ async def server(settings: Settings, backpressure: int = 4_096) -> AsyncIterator
         process.wait()
 
 
-async def prepared_sale(parts: Parts, people: int) -> Sale:
-    """An open sale with more room and more stock than the benchmark can use."""
+async def open_sale(parts: Parts, name: str, **terms: Any) -> Sale:
+    """An open sale with more stock than a benchmark can use."""
     _, sale_id = await parts.catalog.create(
         NewSale(
-            slug=f"bench-{os.getpid()}",
+            slug=f"bench-{name}-{os.getpid()}",
             name="Benchmark",
             opens_at=datetime(2026, 1, 1, tzinfo=UTC),
             currency="EUR",
             variants=(NewVariant("Ticket", "Standing", 4_500, 5_000_000),),
-            rate_per_s=10 * people,
-            cap=10 * people,
-            lease_ttl_ms=3_600_000,
-            claim_ttl_ms=3_600_000,
-            hold_ttl_ms=3_600_000,
+            **terms,
         ),
         "benchmark",
     )
@@ -199,9 +195,12 @@ async def measure(port: int, name: str, requests: list[bytes], expected: bytes) 
     return measured.per_s
 
 
-async def run(*, quick: bool) -> dict[str, Any]:
-    """All rounds, and the half-load latencies."""
-    rounds, size = (3, 5_000) if quick else (5, 12_000)
+@asynccontextmanager
+async def site(*, backpressure: int = 4_096, **more: Any) -> AsyncIterator[tuple[Parts, int]]:
+    """Services, a web worker on a core of its own, and this process on the other. Yields parts, port.
+
+    ``more`` are settings.
+    """
     directory = Path(tempfile.mkdtemp(prefix="fairdrop-bench-"))
     cores = sorted(os.sched_getaffinity(0))
     if len(cores) > 1:
@@ -217,19 +216,40 @@ async def run(*, quick: bool) -> dict[str, Any]:
                 signing_keys=new_signing_key(),
                 port=free_port(),
                 log_level="warning",
+                **more,
             )
             os.sched_setaffinity(0, set(cores))
-            async with server(settings) as port, open_parts(settings) as parts:
+            async with (
+                server(settings, backpressure=backpressure) as port,
+                open_parts(settings) as parts,
+            ):
                 if len(cores) > 1:
                     os.sched_setaffinity(0, {cores[1]})
-                return await _measure_all(parts, port, rounds, size)
+                yield parts, port
     finally:
+        os.sched_setaffinity(0, set(cores))
         remove_data(directory / "data")
         directory.rmdir()
 
 
+async def run(*, quick: bool) -> dict[str, Any]:
+    """All rounds, and the half-load latencies."""
+    rounds, size = (3, 5_000) if quick else (5, 12_000)
+    async with site() as (parts, port):
+        return await _measure_all(parts, port, rounds, size)
+
+
 async def _measure_all(parts: Parts, port: int, rounds: int, size: int) -> dict[str, Any]:
-    sale = await prepared_sale(parts, 2 * rounds * size)
+    people = 20 * rounds * size
+    sale = await open_sale(
+        parts,
+        "hot-path",
+        rate_per_s=people,
+        cap=people,
+        lease_ttl_ms=3_600_000,
+        claim_ttl_ms=3_600_000,
+        hold_ttl_ms=3_600_000,
+    )
     requests = Requests(parts, sale, port)
     rates: dict[str, list[float]] = {}
 
@@ -273,7 +293,7 @@ async def _measure_all(parts: Parts, port: int, rounds: int, size: int) -> dict[
             "requests_a_round": size,
             "connections": CONNECTIONS,
             "python": sys.version.split()[0],
-            "cores": len(os.sched_getaffinity(0)),
+            "cores": os.cpu_count(),
             "server_cores": 1,
         },
         "results": results,

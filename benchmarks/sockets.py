@@ -82,11 +82,11 @@ def say(text: str) -> None:
 async def measure(site: Site, parts: Parts, form: str, rounds: int) -> tuple[float, list[float]]:
     """Bytes of each stream, and the 99th percentile in ms of each change."""
     new = NewSale(
-        f"sockets-{form}",
-        "Sockets",
-        datetime.now(UTC) - timedelta(seconds=1),
-        "EUR",
-        (NewVariant("Ticket", "Seat", 1_000, 1_000),),
+        slug=f"sockets-{form}",
+        name="Sockets",
+        opens_at=datetime.now(UTC) - timedelta(seconds=1),
+        currency="EUR",
+        variants=(NewVariant("Ticket", "Seat", 1_000, 1_000),),
     )
     _, sale_id = await parts.catalog.create(new, "benchmark")
     sale = await parts.catalog.sale(sale_id)

@@ -21,9 +21,7 @@ import os
 import random
 import statistics
 import sys
-import tempfile
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,17 +29,11 @@ import msgspec
 import uvloop
 
 sys.path.insert(0, str(Path(__file__).parent))
-from fairdrop.app import open_parts
-from fairdrop.catalog import NewSale, NewVariant
 from fairdrop.drivers.keys import sale_key
 from fairdrop.drivers.store import Script
-from fairdrop.embedded import EmbeddedServices, free_port, remove_data
 from fairdrop.ids import new_secret_id
 from fairdrop.logs import configure_logs
-from fairdrop.schema.migrate import migrate
-from fairdrop.settings import Settings
-from fairdrop.waiting_room import new_signing_key
-from hot_path import measure, say, server
+from hot_path import measure, open_sale, say, site
 from load import all_at_one_moment, closed_loop, http
 
 if TYPE_CHECKING:
@@ -65,24 +57,7 @@ Line = tuple["Sale", int, list[str]]
 
 async def new_sale(parts: Parts, name: str) -> Sale:
     """An open sale whose line stands still."""
-    _, sale_id = await parts.catalog.create(
-        NewSale(
-            slug=f"bench-{name}-{os.getpid()}",
-            name="Benchmark",
-            opens_at=datetime(2026, 1, 1, tzinfo=UTC),
-            currency="EUR",
-            variants=(NewVariant("Ticket", "Standing", 4_500, 5_000_000),),
-            rate_per_s=0.001,
-            line_cap_factor=0.0,
-        ),
-        "benchmark",
-    )
-    sale = await parts.catalog.sale(sale_id)
-    if sale is None:
-        raise RuntimeError("the sale is not there")
-    sale = await parts.loader.keep_loaded(sale)
-    await parts.waiting_room.tick(sale.ref)
-    return sale
+    return await open_sale(parts, name, rate_per_s=0.001, line_cap_factor=0.0)
 
 
 async def fill(parts: Parts, sale: Sale, people: int, sample: int) -> list[str]:
@@ -228,34 +203,8 @@ async def measure_all(parts: Parts, port: int, rounds: int, size: int) -> dict[s
 async def run(*, quick: bool) -> dict[str, Any]:
     """Everything, on services of its own."""
     rounds, size = (3, 3_000) if quick else (5, 10_000)
-    directory = Path(tempfile.mkdtemp(prefix="fairdrop-bench-"))
-    cores = sorted(os.sched_getaffinity(0))
-    if len(cores) > 1:
-        # Children inherit it: Valkey and PostgreSQL share core 1 with the load generator.
-        os.sched_setaffinity(0, {cores[1]})
-    try:
-        async with EmbeddedServices(directory / "data") as services:
-            await migrate(services.database_url)
-            settings = Settings(
-                store_url=services.store_url,
-                database_url=services.database_url,
-                visitor_key="benchmark" * 5,
-                signing_keys=new_signing_key(),
-                port=free_port(),
-                log_level="warning",
-                store_timeout_ms=5_000,
-            )
-            os.sched_setaffinity(0, set(cores))
-            async with (
-                server(settings, backpressure=2 * RUSH) as port,
-                open_parts(settings) as parts,
-            ):
-                if len(cores) > 1:
-                    os.sched_setaffinity(0, {cores[1]})
-                results = await measure_all(parts, port, rounds, size)
-    finally:
-        remove_data(directory / "data")
-        directory.rmdir()
+    async with site(backpressure=2 * RUSH, store_timeout_ms=5_000) as (parts, port):
+        results = await measure_all(parts, port, rounds, size)
     return {
         "conditions": {
             "rounds": rounds,
@@ -263,7 +212,7 @@ async def run(*, quick: bool) -> dict[str, Any]:
             "waiting": SIZES,
             "rush_connections": RUSH,
             "python": sys.version.split()[0],
-            "cores": len(cores),
+            "cores": os.cpu_count(),
             "server_cores": 1,
         },
         "results": results,

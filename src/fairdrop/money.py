@@ -64,15 +64,24 @@ def fee_minor(subtotal_minor: int, fee_bps: int, step_minor: int = 1) -> int:
     return (subtotal_minor * fee_bps + step // 2) // step * step_minor
 
 
+def plain(amount_minor: int, currency: str) -> str:
+    """The amount with the currency's decimals, for programs.
+
+    >>> plain(1995, "EUR"), plain(-80, "JPY"), plain(5, "KWD")
+    ('19.95', '-80', '0.005')
+    """
+    digits = exponent(currency)
+    sign = "-" if amount_minor < 0 else ""
+    if digits == 0:
+        return f"{sign}{abs(amount_minor)}"
+    whole, part = divmod(abs(amount_minor), 10**digits)
+    return f"{sign}{whole}.{part:0{digits}d}"
+
+
 def format_minor(amount_minor: int, currency: str) -> str:
     """The amount for people, with the currency's decimals.
 
     >>> format_minor(1995, "EUR"), format_minor(80, "JPY"), format_minor(-1500, "KWD")
     ('19.95 EUR', '80 JPY', '-1.500 KWD')
     """
-    digits = exponent(currency)
-    sign = "-" if amount_minor < 0 else ""
-    if digits == 0:
-        return f"{sign}{abs(amount_minor)} {currency}"
-    whole, part = divmod(abs(amount_minor), 10**digits)
-    return f"{sign}{whole}.{part:0{digits}d} {currency}"
+    return f"{plain(amount_minor, currency)} {currency}"

@@ -149,16 +149,14 @@ class Site:
                 log_path=log / "web.log",
                 ready=listening(settings.host, settings.port),
             ),
-        ]
-        children.append(
             ChildSpec(
                 name="push",
                 argv=(*python, "fairdrop", "push"),
                 env=env,
                 log_path=log / "push.log",
                 ready=listening(settings.host, settings.push_port),
-            )
-        )
+            ),
+        ]
         if self._mail_ports is not None:
             children.append(self._mail_sink(*self._mail_ports, env))
         if self._with_worker:

@@ -27,6 +27,7 @@ PRIVATE = (
     "fc00::/7",
 )
 _REMEMBERED = 100_000
+_LONGEST_REMEMBERED = 200
 
 
 class Addresses:
@@ -50,6 +51,8 @@ class Addresses:
         found = self._known.get((peer, forwarded))
         if found is None:
             found = self._find(peer, forwarded)
+            if len(forwarded) > _LONGEST_REMEMBERED:
+                return found  # anybody can write a long one, and each would be kept
             if len(self._known) >= _REMEMBERED:
                 self._known.clear()
             self._known[peer, forwarded] = found

@@ -167,14 +167,14 @@ class Invites:
             rows = await connection.fetch(SQL["tiers_of"], UUID(sale), visitors, digests)
         found: dict[str, Tier] = {}
         named: set[str] = set()
+        on_record: set[str] = set()
+        order = list(Tier)
         for row in rows:
             tier, visitor = Tier(row["tier"]), row["visitor"]
-            if row["named"]:
-                named.add(visitor)
-            order = list(Tier)
+            (named if row["named"] else on_record).add(visitor)
             if visitor not in found or order.index(tier) > order.index(found[visitor]):
                 found[visitor] = tier
-        for visitor in named:
+        for visitor in named - on_record:
             # On record like any other use.
             await self._use(
                 UUID(sale), visitor, Kind.BUYER, self._digest(sale, Kind.BUYER, visitor)

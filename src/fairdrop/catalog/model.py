@@ -20,37 +20,32 @@ class Variant(msgspec.Struct, frozen=True):
     last_serial: int
 
 
-class Sale(msgspec.Struct, frozen=True):
-    """A sale as the database has it; ``*_ttl_ms`` are durations, ``fee_bps`` is in basis points.
+class SaleTerms(msgspec.Struct, frozen=True, kw_only=True):
+    """What is set up for a sale, with the defaults of the specification.
 
-    The lobby opens ``lobby_ms`` before the opening (0: there is none) and takes people in until
-    ``window_ms`` after it (W3). ``commitment`` is the hash of its draw's seed, in hex (W4).
+    ``*_ttl_ms`` are durations, ``fee_bps`` is in basis points. The lobby opens ``lobby_ms`` before the
+    opening (0: there is none) and takes people in until ``window_ms`` after it (W3).
     """
 
-    id: str
     slug: str
     name: str
-    description: str
-    timezone: str
     opens_at: datetime
-    closes_at: datetime | None
     currency: str
-    mode: str
-    rate_per_s: float
-    cap: int
-    claim_ttl_ms: int
-    lease_ttl_ms: int
-    hold_ttl_ms: int
-    payment_ttl_ms: int
-    order_limit: int
-    buyer_limit: int
-    fee_bps: int
-    accept_late: bool
-    payment_attempts: int
-    gateway: str
-    epoch: int
-    version: int
-    variants: tuple[Variant, ...] = ()
+    description: str = ""
+    timezone: str = "UTC"
+    closes_at: datetime | None = None
+    rate_per_s: float = 50.0
+    cap: int = 1_000
+    claim_ttl_ms: int = 60_000
+    lease_ttl_ms: int = 300_000
+    hold_ttl_ms: int = 600_000
+    payment_ttl_ms: int = 300_000
+    order_limit: int = 4
+    buyer_limit: int = 4
+    fee_bps: int = 1_000
+    accept_late: bool = True
+    payment_attempts: int = 3
+    gateway: str = "sandbox"
     capture: str = "automatic"
     burst_ms: int = 250
     line_cap_factor: float = 3.0
@@ -59,17 +54,27 @@ class Sale(msgspec.Struct, frozen=True):
     rate_max_per_s: float = 1_000.0
     latency_target_ms: int = 500
     restore_grace_ms: int = 60_000
+    lobby_ms: int = 900_000
+    window_ms: int = 100
+    beacon: str = "none"
+    beacon_failure: str = "without"
+    buffer_percent: int = 0
+    stock_source: str = "catalogue"
+
+
+class Sale(SaleTerms, frozen=True, kw_only=True):
+    """A sale as the database has it; ``commitment`` is the hash of its draw's seed, in hex (W4)."""
+
+    id: str
+    mode: str
+    epoch: int
+    version: int
+    variants: tuple[Variant, ...] = ()
     sold_out: bool = False
     line_mark: int = 0
     line_served: int = 0
     receipts_from: int = 1
-    lobby_ms: int = 0
-    window_ms: int = 100
-    beacon: str = "none"
-    beacon_failure: str = "without"
     commitment: str | None = None
-    buffer_percent: int = 0
-    stock_source: str = "catalogue"
 
     @property
     def ref(self) -> SaleRef:
@@ -116,40 +121,7 @@ class NewVariant(msgspec.Struct, frozen=True):
     quantity: int
 
 
-class NewSale(msgspec.Struct, frozen=True):
-    """A sale to create, with the defaults of the specification."""
+class NewSale(SaleTerms, frozen=True, kw_only=True):
+    """A sale to create."""
 
-    slug: str
-    name: str
-    opens_at: datetime
-    currency: str
     variants: tuple[NewVariant, ...]
-    description: str = ""
-    timezone: str = "UTC"
-    closes_at: datetime | None = None
-    rate_per_s: float = 50.0
-    cap: int = 1_000
-    claim_ttl_ms: int = 60_000
-    lease_ttl_ms: int = 300_000
-    hold_ttl_ms: int = 600_000
-    payment_ttl_ms: int = 300_000
-    order_limit: int = 4
-    buyer_limit: int = 4
-    fee_bps: int = 1_000
-    accept_late: bool = True
-    payment_attempts: int = 3
-    gateway: str = "sandbox"
-    capture: str = "automatic"
-    burst_ms: int = 250
-    line_cap_factor: float = 3.0
-    adaptive: bool = False
-    rate_min_per_s: float = 1.0
-    rate_max_per_s: float = 1_000.0
-    latency_target_ms: int = 500
-    restore_grace_ms: int = 60_000
-    lobby_ms: int = 900_000
-    window_ms: int = 100
-    beacon: str = "none"
-    beacon_failure: str = "without"
-    buffer_percent: int = 0
-    stock_source: str = "catalogue"

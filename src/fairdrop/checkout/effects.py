@@ -125,7 +125,6 @@ class Batch:
         self.closed: list[UUID] = []
         self.refunds: list[tuple[UUID, UUID, str, str, int, str, str]] = []
         self.refunds_done: list[UUID] = []
-        self.mails: list[UUID] = []
         """Orders that are confirmed here and have an address to tell."""
         self.ended: list[UUID] = []
         """Orders that end without units here: the store may still have their holds."""
@@ -222,8 +221,6 @@ def _confirm(batch: Batch, event: asyncpg.Record, order: LockedOrder, before: Or
         key, row["sale_id"], row["currency"], row["subtotal_minor"], row["fee_minor"]
     )
     (batch.sold if before in LIVE else batch.sold_late).append(key)
-    if row["has_address"]:
-        batch.mails.append(key)
 
 
 def _secure(batch: Batch, event: asyncpg.Record, order: LockedOrder, _before: OrderState) -> None:

@@ -168,8 +168,9 @@ class Refunds:
                     _log.warning("store_not_told", step="refund", error=str(error))
                     continue
             told.append(row["id"])
-        async with self._database.connection() as connection:
-            await connection.execute(SQL["pool_told"], told)
+        if told:
+            async with self._database.connection() as connection:
+                await connection.execute(SQL["pool_told"], told)
         return len(told)
 
 

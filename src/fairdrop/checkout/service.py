@@ -138,6 +138,8 @@ class Checkout:
             await self._inventory.free(sale.ref, hold, inserted.lost)
             return StartRefusal.UNITS_LOST
         faults.passing(faults.Point.ORDER_WRITTEN)
+        if inserted.created_at is not None:
+            return _as_written(sale, new, inserted.created_at)
         order = await self.order(hold, buyer)
         if order is None:
             # Another order has this admission (W13): what this hold took goes back.
@@ -262,8 +264,8 @@ def _new_order(  # noqa: PLR0913 - what an order is made of
 
 
 def _as_written(sale: Sale, new: NewOrder, created_at: datetime) -> Order:
-    """The order that was just written, without reading it again."""
-    variants = {variant.id: variant for variant in sale.variants}
+    """The order that was just written, as it would be read: its lines in the order of the variants."""
+    priced = {variant: (serials, price_minor) for variant, serials, price_minor in new.lines}
     return Order(
         id=new.id,
         sale=new.sale,
@@ -278,14 +280,15 @@ def _as_written(sale: Sale, new: NewOrder, created_at: datetime) -> Order:
         created_at=created_at,
         lines=[
             OrderLine(
-                variant=variant,
-                product=variants[variant].product,
-                name=variants[variant].name,
-                quantity=len(serials),
-                serials=serials,
-                price_minor=price_minor,
+                variant=variant.id,
+                product=variant.product,
+                name=variant.name,
+                quantity=len(priced[variant.id][0]),
+                serials=priced[variant.id][0],
+                price_minor=priced[variant.id][1],
             )
-            for variant, serials, price_minor in new.lines
+            for variant in sale.variants
+            if variant.id in priced
         ],
         email=new.email,
         name=new.name,

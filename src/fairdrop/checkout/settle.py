@@ -233,8 +233,9 @@ class Settlement:
                 await self._secure_late_units(connection, batch, events)
             await _decide(connection, batch, events)
             await _write(connection, batch)
-            if self._mails and batch.mails:
-                await connection.execute(SQL["insert_mails"], batch.mails)
+            sold = batch.sold + batch.sold_late if self._mails else []
+            if mails := [key for key in sold if orders[key].row["has_address"]]:
+                await connection.execute(SQL["insert_mails"], mails)
             faults.passing(faults.Point.SETTLING)
         return batch, len(events)
 

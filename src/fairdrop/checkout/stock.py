@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from .loading import Loader
 
 SQL = Queries("fairdrop.checkout", "stock")
+CATALOG_SQL = Queries("fairdrop.catalog", "catalog")
 
 
 class StockOutcome(StrEnum):
@@ -94,7 +95,7 @@ class Stock:
     ) -> StockAnswer:
         sale = await self._loader.keep_loaded(sale)
         async with self._database.transaction() as connection:
-            await connection.execute(SQL["lock_stock"], sale.id)
+            await connection.execute(CATALOG_SQL["lock_loading"], sale.id)
             row = await connection.fetchrow(SQL["stock_of"], UUID(sale.id), UUID(variant))
             if row is None:
                 return StockAnswer(StockOutcome.NO_VARIANT)
@@ -142,7 +143,7 @@ class Stock:
         if source:
             detail["source"] = source
         action = "add_stock" if delta > 0 else "reduce_stock"
-        await connection.execute(SQL["audit"], actor, action, UUID(sale_id), detail)
+        await connection.execute(CATALOG_SQL["insert_audit"], actor, action, UUID(sale_id), detail)
 
 
 def match_units(sale: Sale, listed: Sequence[tuple[str, int]]) -> dict[str, int]:

@@ -15,7 +15,7 @@ import structlog
 
 from fairdrop.errors import FairdropError, StoreUnavailable
 
-from .stock import SQL, Stock, UnknownVariant, match_units, refused
+from .stock import CATALOG_SQL, SQL, Stock, UnknownVariant, match_units, refused
 from .warehouse import Warehouse, WarehouseFailed
 
 if TYPE_CHECKING:
@@ -68,12 +68,16 @@ class StockLoading:
         """
         if sale.stock_source != "warehouse" or not self._near(sale, now):
             return False
+        over = now >= sale.opens_at or sale.mode not in {"scheduled", "lobby"}
+        attempt = None
         async with self._database.connection() as connection:
             await connection.execute(SQL["begin_load"], UUID(sale.id), sale.opens_at)
-            if now >= sale.opens_at or sale.mode not in {"scheduled", "lobby"}:
-                await self._give_up(sale)
-                return False
-            attempt = await connection.fetchval(SQL["claim_load"], UUID(sale.id), self._retry_ms)
+            if not over:
+                attempt = await connection.fetchval(
+                    SQL["claim_load"], UUID(sale.id), self._retry_ms
+                )
+        if over:
+            await self._give_up(sale)
         if attempt is None:
             return False
         try:
@@ -124,7 +128,9 @@ class StockLoading:
             attempts = await connection.fetchval(SQL["load_done"], UUID(sale.id), units)
             if attempts is not None:
                 detail = {"units": units, "attempts": attempts}
-                await connection.execute(SQL["audit"], ACTOR, "load_stock", UUID(sale.id), detail)
+                await connection.execute(
+                    CATALOG_SQL["insert_audit"], ACTOR, "load_stock", UUID(sale.id), detail
+                )
         _log.info("warehouse_loaded", sale=sale.slug, units=units)
 
     async def _give_up(self, sale: Sale) -> None:
@@ -135,7 +141,7 @@ class StockLoading:
                 return
             detail = {"reason": row["last_error"], "attempts": row["attempts"]}
             await connection.execute(
-                SQL["audit"], ACTOR, "load_stock_failed", UUID(sale.id), detail
+                CATALOG_SQL["insert_audit"], ACTOR, "load_stock_failed", UUID(sale.id), detail
             )
         on_sale = {
             f"{variant.product}, {variant.name}": variant.quantity for variant in sale.variants

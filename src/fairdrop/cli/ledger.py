@@ -102,7 +102,7 @@ def _client(context: typer.Context) -> AdminClient:
 
 
 def _plain(amount_minor: int, of: dict[str, Any]) -> str:
-    from fairdrop.ledger import plain
+    from fairdrop.money import plain
 
     return plain(amount_minor, of["currency"])
 

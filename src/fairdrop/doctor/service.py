@@ -154,11 +154,10 @@ async def _sales(parts: Parts) -> AsyncIterator[Finding]:
     overdue: dict[str, int] = {}
     for sale in await parts.catalog.running():
         try:
-            await parts.inventory.figures(sale.ref, [])
-            seconds, _ = await parts.store.redis.time()
+            figures = await parts.inventory.figures(sale.ref, [])
             key = sale_key(sale.id, sale.epoch, "due")
             overdue[sale.slug] = await parts.store.redis.zcount(
-                key, "-inf", seconds * 1_000 - LATE_MS
+                key, "-inf", figures.now_ms - LATE_MS
             )
         except SaleNotLoaded:
             yield Finding(

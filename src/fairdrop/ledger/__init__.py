@@ -1,6 +1,6 @@
 """The books: double entry, insert only, balanced by the database itself (SPEC O10)."""
 
-from .books import Beancount, Csv, plain, trial
+from .books import Beancount, Csv, trial
 from .records import (
     Balance,
     JournalEntry,
@@ -25,7 +25,6 @@ __all__ = [
     "insert_entries",
     "journal",
     "payment",
-    "plain",
     "refund_owed",
     "refund_paid",
     "trial",

@@ -13,7 +13,7 @@ from datetime import UTC, date, timedelta
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from fairdrop.money import exponent
+from fairdrop.money import plain
 
 from .rules import Account
 
@@ -47,20 +47,6 @@ COLUMNS = (
     "debit_minor",
     "credit_minor",
 )
-
-
-def plain(amount_minor: int, currency: str) -> str:
-    """The amount with the currency's decimals, for programs.
-
-    >>> plain(1995, "EUR"), plain(-80, "JPY"), plain(5, "KWD")
-    ('19.95', '-80', '0.005')
-    """
-    digits = exponent(currency)
-    sign = "-" if amount_minor < 0 else ""
-    if digits == 0:
-        return f"{sign}{abs(amount_minor)}"
-    whole, part = divmod(abs(amount_minor), 10**digits)
-    return f"{sign}{whole}.{part:0{digits}d}"
 
 
 class Csv:

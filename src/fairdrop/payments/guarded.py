@@ -12,7 +12,7 @@ The breaker is purgatory's: made for asyncio, typed, small, without a thread or 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from purgatory import AsyncCircuitBreakerFactory
 from purgatory.domain.model import HALF_OPENED, OPENED, OpenedState
@@ -67,7 +67,7 @@ class GuardedGateway:
         self._breaker: AsyncCircuitBreaker | None = None
         self._trying = False
         self.refused = 0
-        """Calls that were not made, because the circuit was open or too many were under way."""
+        """Calls that were not made, because the circuit was open."""
 
     @property
     def name(self) -> str:
@@ -125,16 +125,28 @@ class GuardedGateway:
         if trial and self._trying:
             self.refused += 1
             raise GatewayUnavailable(f"{self.name}: the circuit is open, and a call tries it")
-        self._trying = trial
+        if not trial:
+            return await self._through(breaker, call)
+        self._trying = True
+        task = asyncio.ensure_future(self._through(breaker, call))
+        task.add_done_callback(self._tried)
+        # Shielded: a caller who goes away in the middle would close the circuit without an answer.
+        return await asyncio.shield(task)
+
+    def _tried(self, task: asyncio.Future[Any]) -> None:
+        self._trying = False
+        if not task.cancelled():
+            task.exception()  # looked at, also when nobody waits for it any more
+
+    async def _through(
+        self, breaker: AsyncCircuitBreaker, call: Callable[[], Awaitable[Answer]]
+    ) -> Answer:
         try:
             async with breaker:
                 return await self._within_bounds(call)
         except OpenedState as error:
             self.refused += 1
             raise GatewayUnavailable(f"{self.name}: the circuit is open") from error
-        finally:
-            if trial:
-                self._trying = False
 
     async def _within_bounds(self, call: Callable[[], Awaitable[Answer]]) -> Answer:
         try:

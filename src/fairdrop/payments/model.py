@@ -8,6 +8,7 @@ milliseconds since the Unix epoch. ``reference`` is the caller's own name for th
 from __future__ import annotations
 
 import enum
+from types import MappingProxyType
 from typing import Generic, TypeVar
 
 import msgspec
@@ -28,6 +29,18 @@ class IntentStatus(enum.Enum):
     """The money was taken, once. Final."""
     CANCELED = "canceled"
     """Nothing was and nothing will be taken. Final."""
+
+
+RANK = MappingProxyType(
+    {
+        IntentStatus.SUCCEEDED: 0,
+        IntentStatus.REQUIRES_CAPTURE: 1,
+        IntentStatus.PROCESSING: 2,
+        IntentStatus.REQUIRES_PAYMENT: 3,
+        IntentStatus.CANCELED: 4,
+    }
+)
+"""Which intent of a reference matters most: where money is or may be."""
 
 
 class CaptureMode(enum.Enum):

@@ -11,12 +11,12 @@ import msgspec
 from . import signatures
 from .gateway import GatewayRefused, GatewayUnavailable
 from .model import (
+    RANK,
     EventKind,
     GatewayCharge,
     GatewayEvent,
     GatewayRefund,
     Intent,
-    IntentStatus,
     Page,
     PaymentRequest,
     WebhookRefusal,
@@ -80,15 +80,6 @@ _VERDICTS = {
 }
 _KINDS = {kind.value: kind for kind in EventKind}
 
-# Which intent of a reference matters most: where money is or may be.
-_RANK = {
-    IntentStatus.SUCCEEDED: 0,
-    IntentStatus.REQUIRES_CAPTURE: 1,
-    IntentStatus.PROCESSING: 2,
-    IntentStatus.REQUIRES_PAYMENT: 3,
-    IntentStatus.CANCELED: 4,
-}
-
 
 class SandboxGateway:
     """Talks to one sandbox gateway through a pool of connections.
@@ -141,7 +132,7 @@ class SandboxGateway:
         """See :meth:`.gateway.Gateway.find`."""
         found = await self._get(f"/v1/intents?reference={quote(reference, safe='')}", _intent_list)
         # The list is newest first, and min() keeps the first of equals.
-        return min(found.data, key=lambda intent: _RANK[intent.status], default=None)
+        return min(found.data, key=lambda intent: RANK[intent.status], default=None)
 
     async def fetch(self, intent_id: str) -> Intent:
         """See :meth:`.gateway.Gateway.fetch`."""

@@ -23,6 +23,7 @@ import stripe
 
 from .gateway import GatewayRefused, GatewayUnavailable
 from .model import (
+    RANK,
     CaptureMode,
     GatewayCharge,
     GatewayEvent,
@@ -67,13 +68,6 @@ _PAGE_MAX = 100
 _SESSION = "cs_"
 _CONFLICT, _TOO_MANY, _SERVER_ERROR = 409, 429, 500
 _BAD_REQUEST, _UNPROCESSABLE = 400, 422
-_RANK = {
-    IntentStatus.SUCCEEDED: 0,
-    IntentStatus.REQUIRES_CAPTURE: 1,
-    IntentStatus.PROCESSING: 2,
-    IntentStatus.REQUIRES_PAYMENT: 3,
-    IntentStatus.CANCELED: 4,
-}
 
 
 class StripeGateway:
@@ -171,7 +165,7 @@ class StripeGateway:
                 }
             )
         intents = [intent_of_payment(_as(PaymentIntent, one)) for one in found.data]
-        return min(intents, key=lambda one: (_RANK[one.status], -one.created_ms), default=None)
+        return min(intents, key=lambda one: (RANK[one.status], -one.created_ms), default=None)
 
     async def fetch(self, intent_id: str) -> Intent:
         """See :meth:`.gateway.Gateway.fetch`."""
@@ -207,27 +201,27 @@ class StripeGateway:
             raise GatewayRefused(_CONFLICT, "intent_succeeded") from refused
         if intent.status is IntentStatus.PROCESSING:
             raise GatewayRefused(_CONFLICT, "intent_processing") from refused
-        payment_id = await self._payment_id(intent_id)
-        if payment_id is None or payment_id == intent_id:
+        payment = await self._payment_of(intent_id)
+        if payment is None or payment.id == intent_id:
             raise refused
-        freed = await self.cancel(payment_id)
+        freed = await self.cancel(payment.id)
         return msgspec.structs.replace(freed, id=intent_id)
 
     async def capture(self, intent_id: str, amount_minor: int) -> Intent:
         """See :meth:`.gateway.Gateway.capture`."""
-        payment_id = await self._payment_id(intent_id)
-        if payment_id is None:
+        payment = await self._payment_of(intent_id)
+        if payment is None:
             raise GatewayRefused(_CONFLICT, "not_capturable")
-        intent = await self.fetch(payment_id)
+        intent = intent_of_payment(payment)
         if intent.status is IntentStatus.REQUIRES_CAPTURE and intent.amount_minor == amount_minor:
             with _told_apart():
                 taken = await self._stripe.v1.payment_intents.capture_async(
-                    payment_id,
+                    payment.id,
                     {
                         "amount_to_capture": stripe_amount(amount_minor, intent.currency),
                         "expand": ["latest_charge"],
                     },
-                    {"idempotency_key": f"capture-{payment_id}"},
+                    {"idempotency_key": f"capture-{payment.id}"},
                 )
             intent = intent_of_payment(_as(PaymentIntent, taken))
         if intent.amount_received_minor != amount_minor:
@@ -236,16 +230,16 @@ class StripeGateway:
 
     async def refund(self, intent_id: str, amount_minor: int, refund_id: str) -> GatewayRefund:
         """See :meth:`.gateway.Gateway.refund`."""
-        payment_id = await self._payment_id(intent_id)
-        if payment_id is None:
+        payment = await self._payment_of(intent_id)
+        if payment is None:
             raise GatewayRefused(_UNPROCESSABLE, "over_refund")
-        intent = await self.fetch(payment_id)
+        intent = intent_of_payment(payment)
         try:
             amount = stripe_amount(amount_minor, intent.currency)
         except ValueError as error:
             raise GatewayRefused(_UNPROCESSABLE, "amount_not_chargeable", str(error)) from error
         wanted: RefundCreateParams = {
-            "payment_intent": payment_id,
+            "payment_intent": payment.id,
             "amount": amount,
             "metadata": {"reference": refund_id, "order": intent.reference},
         }
@@ -332,12 +326,12 @@ class StripeGateway:
         payment: PaymentIntent = _as(PaymentIntent, found)
         return payment
 
-    async def _payment_id(self, intent_id: str) -> str | None:
-        """The PaymentIntent of a session; None while there is none."""
+    async def _payment_of(self, intent_id: str) -> PaymentIntent | None:
+        """The PaymentIntent, with its latest charge; None while its session has none."""
         if not intent_id.startswith(_SESSION):
-            return intent_id
+            return await self._payment(intent_id)
         payment = (await self._checkout(intent_id)).payment_intent
-        return payment.id if isinstance(payment, PaymentIntent) else payment
+        return await self._payment(payment) if isinstance(payment, str) else payment
 
     @property
     def _stripe(self) -> stripe.StripeClient:
@@ -381,9 +375,12 @@ def _told_apart() -> Iterator[None]:
     """Stripe's errors as the protocol has them: refused, or not known to have taken effect."""
     try:
         yield
-    except (stripe.APIConnectionError, stripe.RateLimitError, aiohttp.ClientError) as error:
-        raise GatewayUnavailable(f"Stripe: {type(error).__name__}") from error
-    except (OSError, TimeoutError) as error:
+    except (
+        stripe.APIConnectionError,
+        stripe.RateLimitError,
+        aiohttp.ClientError,
+        OSError,
+    ) as error:
         raise GatewayUnavailable(f"Stripe: {type(error).__name__}") from error
     except stripe.IdempotencyError as error:
         if error.http_status == _CONFLICT:  # the first request is still under way

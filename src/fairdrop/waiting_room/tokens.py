@@ -94,8 +94,12 @@ class AdmissionTokens:
             self._remember(token, claims)
         return token
 
-    def verify(self, token: str, *, sale: str, buyer: str, now_s: float) -> Admission | Refusal:
+    def verify(
+        self, token: str, *, sale: str, buyer: str | None, now_s: float
+    ) -> Admission | Refusal:
         """The admission that the token proves for this buyer in this sale, or why it does not.
+
+        ``buyer`` None stands for whoever shows it.
 
         Whether it has been revoked since, only the store knows.
         """
@@ -106,7 +110,7 @@ class AdmissionTokens:
             return Refusal.FORGED
         if claims.aud != sale:
             return Refusal.OTHER_SALE
-        if claims.sub != buyer:
+        if buyer is not None and claims.sub != buyer:
             return Refusal.OTHER_BUYER
         if claims.exp <= now_s:
             return Refusal.EXPIRED

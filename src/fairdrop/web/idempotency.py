@@ -3,7 +3,7 @@
 As the IETF draft "The Idempotency-Key HTTP Header Field" has it: the same key with the same request
 gives the first answer again (with ``Idempotency-Replayed: true``), 409 while the first one is under
 way, and 422 with another request. Keys belong to who asks, live for a day in PostgreSQL, and an answer
-is kept before it is sent. Answers that say "try again" (5xx) are not kept: trying again is the point.
+is kept before it is sent. Answers that say "try again" (5xx, 429) are not kept: trying again is the point.
 
 Reservations keep their keys in the store, beside what they take; refunds in their own rows.
 """
@@ -34,6 +34,7 @@ HEADER = b"idempotency-key"
 _KEY = re.compile(rb"[A-Za-z0-9_.:-]{1,64}")
 _REPLAYED: Header = (b"idempotency-replayed", b"true")
 _SERVER_ERROR = 500
+_TOO_MANY = 429
 
 
 def key_of(scope: Scope) -> bytes | None:
@@ -116,7 +117,7 @@ async def _carry_out(  # noqa: PLR0913 - a request, and where its answer goes
     try:
         await app(scope, receive, collect)
         start = messages[0]
-        kept = start["status"] < _SERVER_ERROR
+        kept = start["status"] < _SERVER_ERROR and start["status"] != _TOO_MANY
         if kept:
             content = b"".join(message.get("body", b"") for message in messages[1:])
             headers = dict(start.get("headers", ()))

@@ -92,6 +92,26 @@ async def send_raw(send: Send, status: int, headers: list[Header], body: bytes =
     await send({"type": "http.response.body", "body": body})
 
 
+async def send_tagged(
+    send: Send, asked: bytes | None, etag: bytes, headers: list[Header], body: bytes
+) -> None:
+    """Send a JSON body with its entity tag, or 304 when If-None-Match (``asked``) names the tag."""
+    fixed = [(b"etag", etag), *headers]
+    if names_tag(asked, etag):
+        await send_raw(send, 304, fixed)
+    else:
+        await send_raw(send, 200, [_JSON, *fixed], body)
+
+
+def names_tag(asked: bytes | None, etag: bytes) -> bool:
+    """Whether If-None-Match names the tag, by the weak comparison of RFC 9110, section 8.8.3.2."""
+    if asked is None:
+        return False
+    opaque = etag.removeprefix(b"W/")
+    tags = [tag.strip().removeprefix(b"W/") for tag in asked.split(b",")]
+    return opaque in tags or tags == [b"*"]
+
+
 async def send_problem(send: Send, problem: Problem) -> None:
     """Send a problem document."""
     body = problem.body()
@@ -124,6 +144,15 @@ async def read_body(
     if size > limit:
         raise too_large(limit)
     return b"".join(parts)
+
+
+def cookie_of(headers: Mapping[bytes, bytes], name: bytes) -> str | None:
+    """The cookie of this name; what else stands in the header is the business of others."""
+    for part in headers.get(b"cookie", b"").split(b";"):
+        found, _, value = part.strip().partition(b"=")
+        if found == name:
+            return value.strip(b'"').decode("latin-1")
+    return None
 
 
 def too_large(limit: int) -> Problem:

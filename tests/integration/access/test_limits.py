@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import uuid
+from typing import Any
 
 import httpx
 import pytest
@@ -280,3 +281,22 @@ async def test_ones_own_machines_have_no_limit(guarded: tuple[dict[str, str], ob
     async with open_parts(settings) as parts, client_of(parts, key=None) as client:  # type: ignore[arg-type]
         for _ in range(30):
             assert (await client.get(f"/v1/sales/{sale['id']}")).status_code == 200
+
+
+async def test_a_refusal_for_asking_too_often_is_no_answer_to_keep_under_a_key(
+    guarded: tuple[dict[str, str], Any], client: httpx.AsyncClient
+) -> None:
+    """H3: whoever comes back when told to is answered, under the same key."""
+    _, settings = guarded
+    order, keys = f"/v1/orders/{uuid.uuid4()}/cancel", [f"key-{number}" for number in range(12)]
+    async with open_parts(settings) as parts, client_of(parts, key=None) as limited:
+        _, token = parts.visitors.new()
+        bearer = {"authorization": f"Bearer {token}"}
+        answers = {
+            key: await limited.post(order, headers={**bearer, "idempotency-key": key})
+            for key in keys
+        }
+    refused = [key for key, answer in answers.items() if answer.status_code == 429]
+    assert refused
+    again = await client.post(order, headers={**bearer, "idempotency-key": refused[0]})
+    problem(again, 404, "no_order")

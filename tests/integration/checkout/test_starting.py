@@ -97,6 +97,18 @@ async def test_two_starts_at_once_make_one_order(shop: Shop, other_parts: Parts)
     assert await shop.events(answers[0]) == ["order.reserved"]
 
 
+async def test_a_started_order_is_told_without_reading_it_as_it_would_be_read(
+    sell: NewShop,
+) -> None:
+    shop = await sell(5, 4)
+    buyer = await shop.admit()
+    hold = await shop.reserve(buyer, 2, 1)
+    looked = shop.parts.checkout._look.items
+    order = await shop.order_of(buyer, hold)
+    assert shop.parts.checkout._look.items == looked
+    assert await shop.parts.checkout.order(order.id, buyer) == order
+
+
 async def test_twenty_double_clicks_in_one_batch_are_written_in_one_transaction(
     sell: NewShop, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -40,6 +40,19 @@ async def test_nothing_ends_before_its_deadline(shop: Shop) -> None:
     assert len(await shop.holds()) == 2
 
 
+async def test_a_deadline_that_has_just_moved_counts_before_its_timer(shop: Shop) -> None:
+    """A payment that begins while the sweep waits for the order's row: PostgreSQL then looks at the
+    order anew and not at the timer, which here is what is still old."""
+    order = await shop.pending()
+    await shop.execute(
+        "UPDATE order_timers SET at = now() - interval '1 second'"
+        " WHERE order_id = $1::text::uuid AND kind = 'DEADLINE'",
+        order.id,
+    )
+    await shop.sweep_orders()
+    await shop.now(order, OrderState.PAYMENT_PENDING)
+
+
 async def test_the_sweep_of_the_store_never_takes_an_order_s_units_before_its_row_says_so(
     shop: Shop,
 ) -> None:

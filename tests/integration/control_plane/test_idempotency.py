@@ -198,3 +198,20 @@ async def test_who_is_nobody_is_told_so_and_keeps_no_answer(client: httpx.AsyncC
         answer = await client.post(f"/v1/orders/{new_id()}/pay", headers=headers)
         problem(answer, 401, "visitor_unknown")
         assert "idempotency-replayed" not in answer.headers
+
+
+async def test_a_server_of_the_shop_has_its_keys_honoured_for_the_buyer_it_acts_for(
+    client: httpx.AsyncClient,
+) -> None:
+    """The same key for another order is another request; for another buyer it is another key."""
+    key = new_id()
+
+    async def cancel(order: str, buyer: str) -> httpx.Response:
+        headers = {"fairdrop-buyer": buyer, "idempotency-key": key}
+        return await client.post(f"/v1/orders/{order}/cancel", headers=headers)
+
+    one, other = new_id(), new_id()
+    problem(await cancel(one, "ann"), 404, "no_order")
+    problem(await cancel(one, "ann"), 404, "no_order")
+    problem(await cancel(other, "ann"), 422, "idempotency_key_reused")
+    problem(await cancel(other, "bob"), 404, "no_order")

@@ -77,9 +77,6 @@ WHERE id = $1 AND epoch > 0 AND mode IN ('scheduled', 'paused', 'closed') RETURN
 -- One process at a time loads or rebuilds a sale; held to the end of the transaction.
 SELECT pg_advisory_xact_lock(hashtextextended('fairdrop.load:' || $1::text, 0));
 
--- name: retired_of
-SELECT id, retired FROM variants WHERE sale_id = $1;
-
 -- name: units_of
 -- Every unit that an order of the sale has.
 SELECT u.variant_id, u.serial, u.order_id, u.state FROM units u

@@ -42,11 +42,12 @@ DELETE FROM units u USING unnest($2::uuid[], $3::integer[]) AS d (variant_id, se
 WHERE u.variant_id = d.variant_id AND u.serial = d.serial AND u.order_id = $1;
 
 -- name: pools_to_tell
--- Refunds whose units the store has yet to hear of, oldest first.
+-- Refunds whose units the store has yet to hear of; any of them, so that those of a sale which the
+-- store has not got keep no others waiting.
 SELECT r.id, r.pool_epoch, o.sale_id, o.buyer, s.epoch
 FROM refunds r JOIN orders o ON o.id = r.order_id JOIN sales s ON s.id = o.sale_id
 WHERE r.pool_epoch IS NOT NULL AND ($2::uuid IS NULL OR r.id = $2)
-ORDER BY r.created_at LIMIT $1;
+ORDER BY random() LIMIT $1;
 
 -- name: units_of_refunds
 SELECT refund_id, variant_id, array_agg(serial ORDER BY serial) AS serials FROM refund_units

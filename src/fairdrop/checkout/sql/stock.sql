@@ -1,9 +1,5 @@
 -- Stock while a sale runs, and where it comes from (H9).
 
--- name: lock_stock
--- The lock under which a sale is loaded and rebuilt; held to the end of the transaction.
-SELECT pg_advisory_xact_lock(hashtextextended('fairdrop.load:' || $1::text, 0));
-
 -- name: stock_of
 SELECT v.quantity, s.epoch FROM variants v JOIN sales s ON s.id = v.sale_id
 WHERE v.sale_id = $1 AND v.id = $2 FOR UPDATE OF v;
@@ -31,9 +27,6 @@ WHERE v.id = $1;
 -- name: touch
 -- A new version, which the store takes over.
 UPDATE sales SET version = version + 1, updated_at = now() WHERE id = $1;
-
--- name: audit
-INSERT INTO operator_audit (actor, action, sale_id, detail) VALUES ($1, $2, $3, $4);
 
 -- name: begin_load
 -- One load for each opening time of a sale: a new time begins anew.

@@ -1,9 +1,10 @@
 -- name: expire_orders
 -- The row first, the store after (H7): orders whose deadline has passed end here. Rows are locked
--- in id order; those that a settlement holds are left to it.
+-- in id order; those that a settlement holds are left to it. The order's own deadline is asked as well:
+-- of a row that changed while this waited, PostgreSQL looks at the row anew, and not at the timer.
 WITH due AS (
     SELECT o.id, o.state FROM order_timers t JOIN orders o ON o.id = t.order_id
-    WHERE t.kind = 'DEADLINE' AND t.at <= now() AND o.state IN ('RESERVED', 'PAYMENT_PENDING')
+    WHERE t.kind = 'DEADLINE' AND t.at <= now() AND o.deadline <= now() AND o.state IN ('RESERVED', 'PAYMENT_PENDING')
     ORDER BY o.id LIMIT $1 FOR UPDATE OF o SKIP LOCKED
 )
 UPDATE orders o SET state = 'EXPIRED', updated_at = now() FROM due WHERE o.id = due.id

@@ -6,4 +6,4 @@ SELECT pg_try_advisory_xact_lock(hashtextextended('fairdrop.relay', 0));
 -- The oldest events, which are gone when the caller's transaction commits. Whatever is committed is
 -- found, however late: there is no position that a slow transaction could fall behind (case 27).
 DELETE FROM outbox WHERE seq IN (SELECT seq FROM outbox ORDER BY seq LIMIT $1)
-RETURNING seq, id, aggregatetype, aggregateid, type, payload, created_at;
+RETURNING seq, id, aggregateid, type, payload, created_at;

@@ -45,7 +45,7 @@ def router(parts: Parts) -> APIRouter:
     async def sale_id(name: str | None) -> str | None:
         if name is None:
             return None
-        found = await parts.catalog.sale(name) if "\0" not in name else None
+        found = await parts.catalog.sale(name)
         if found is None:
             raise Problem(404, "no_such_sale", "There is no sale of this id or slug.")
         return found.id

@@ -62,7 +62,7 @@ def router(parts: Parts) -> APIRouter:
         """A page of a sale's orders, oldest first."""
         if after is not None and not is_uuid(after):
             raise Problem(422, "invalid_request", "query.after: It is the `next` of a page.")
-        named = await parts.catalog.sale(sale) if "\0" not in sale else None
+        named = await parts.catalog.sale(sale)
         if named is None:
             raise Problem(404, "no_such_sale", "There is no sale of this id or slug.")
         found = await desk.page(named.id, state=state, after=after, limit=limit)

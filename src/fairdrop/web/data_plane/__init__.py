@@ -31,6 +31,7 @@ def routes(parts: Parts, live: Live) -> list[Route]:
     def route(path: str, method: str, handler: Handler, *args: Any, **how: Any) -> Route:
         return Route(path, endpoint(parts, handler, *args, **how), methods=[method])
 
+    parameters = draws.Parameters()
     steps = Steps(
         {
             ("POST", "join"): endpoint(parts, line.join),
@@ -41,7 +42,7 @@ def routes(parts: Parts, live: Live) -> list[Route]:
             ("POST", "reservations"): endpoint(parts, reservations.reserve, watch=watch),
             ("POST", "orders"): keyed(parts, orders.start, watch=watch),
             ("POST", "ticket"): endpoint(parts, line.ticket),
-            ("GET", "draw"): endpoint(parts, draws.Parameters()),
+            ("GET", "draw"): endpoint(parts, parameters),
             ("POST", "receipt"): endpoint(parts, draws.prove),
             ("GET", "auth"): endpoint(parts, foreign.auth),
             ("GET", "revocations"): endpoint(parts, foreign.Revocations(), limited=False),
@@ -57,7 +58,7 @@ def routes(parts: Parts, live: Live) -> list[Route]:
         Route("/v1/orders/{order}/cancel", keyed(parts, orders.cancel), methods=["POST"]),
         route("/v1/sales/{sale}/reservations/{reservation}", "DELETE", reservations.release),
         route("/v1/sales/{sale}/reservations/{reservation}", "PATCH", reservations.change),
-        route("/v1/sales/{sale}/draw/{file}", "GET", draws.PublishedFiles()),
+        route("/v1/sales/{sale}/draw/{file}", "GET", draws.PublishedFiles(parameters)),
         route("/v1/sales", "GET", public.sales),
         route("/.well-known/jwks.json", "GET", public.jwks, limited=False),
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fairdrop.waiting_room import Refusal
-from fairdrop.web.wire import Problem
+from fairdrop.web.wire import Problem, cookie_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,12 +39,7 @@ def token_of(sale: Sale, headers: Mapping[bytes, bytes]) -> str:
     given = headers.get(HEADER)
     if given is not None:
         return given.decode("latin-1")
-    name = (COOKIE_PREFIX + sale.slug + "=").encode()
-    for part in headers.get(b"cookie", b"").split(b";"):
-        pair = part.strip()
-        if pair.startswith(name):
-            return pair[len(name) :].strip(b'"').decode("latin-1")
-    return ""
+    return cookie_of(headers, (COOKIE_PREFIX + sale.slug).encode()) or ""
 
 
 def cookie(sale: Sale, token: str, max_age_s: int, *, secure: bool) -> Header:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import re
 import time
-from http.cookies import CookieError, SimpleCookie
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -18,9 +17,9 @@ from fairdrop.errors import DatabaseUnavailable, Overloaded, StoreUnavailable
 from fairdrop.inventory import Unverifiable
 from fairdrop.payments import GatewayRefused, GatewayUnavailable
 from fairdrop.web.tally import SUCCESS, Tallies
-from fairdrop.web.wire import Problem, send_problem, unavailable
+from fairdrop.web.wire import Problem, cookie_of, send_problem, unavailable
 
-from .limits import SHOP_KEY, limit_buyer, limit_requests
+from .limits import SHOP_KEY, limit_address, limit_buyer
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -40,7 +39,7 @@ _log = structlog.get_logger(__name__)
 SALE = "fairdrop.sale"
 """Where a handler notes which sale a request is about, when its address does not say it."""
 VISITOR_COOKIE = "fairdrop_visitor"
-_COOKIE_PREFIX = VISITOR_COOKIE.encode() + b"="
+_COOKIE = VISITOR_COOKIE.encode()
 _KEY = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
@@ -76,7 +75,7 @@ class Endpoint:
         began, status = perf_counter(), SUCCESS
         try:
             if self._limited:
-                limit_requests(self._parts, scope)
+                limit_address(self._parts, scope, "requests")
             await self._handler(scope, receive, send)
         except Problem as problem:
             status = problem.status
@@ -187,29 +186,37 @@ def headers_of(scope: Scope) -> dict[bytes, bytes]:
 
 
 def visitor_of(parts: Parts, headers: Mapping[bytes, bytes]) -> str | None:
-    """The visitor who asks, by bearer token or cookie; None without either (S2).
+    """The visitor who asks, as :func:`named_visitor` finds them, counted for the limit of a buyer.
+
+    A server of the shop is trusted to know how often. Raises Problem 429 besides.
+    """
+    visitor = named_visitor(parts, headers)
+    if visitor is not None and ACTED_FOR not in headers:
+        limit_buyer(parts, visitor)
+    return visitor
+
+
+def named_visitor(parts: Parts, headers: Mapping[bytes, bytes]) -> str | None:
+    """The visitor whom a request names, by bearer token or cookie; None without either (S2).
 
     The bearer token is one of ours, or a JWT of the shop. A server of the shop, with its API key, names
-    the buyer for whom it acts in Fairdrop-Buyer. Raises Problem 429 for one who asks too often, and
-    401 for a token that names nobody. A cookie that is not one of ours counts as none: the browser
-    may have it from another installation on the same host, and no script can take it away.
+    the buyer for whom it acts in Fairdrop-Buyer. Raises Problem 401 for a token that names nobody. A
+    cookie that is not one of ours counts as none: the browser may have it from another installation
+    on the same host, and no script can take it away.
     """
     acted_for = headers.get(ACTED_FOR)
     if acted_for is not None:
         return _acted_for(parts, headers, acted_for)
     bearer = bearer_of(headers)
     if bearer is None:
-        visitor = visitor_by_cookie(parts, headers)
-    elif (buyer := shop_buyer(parts, headers)) is not None:
-        visitor = parts.visitors.of_buyer(buyer.subject)
-    else:
-        visitor = parts.visitors.visitor(bearer)
-        if visitor is None:
-            raise Problem(
-                401, "visitor_unknown", "The visitor token is not one of ours. Join without it."
-            )
-    if visitor is not None:
-        limit_buyer(parts, visitor)
+        return visitor_by_cookie(parts, headers)
+    if (buyer := shop_buyer(parts, headers)) is not None:
+        return parts.visitors.of_buyer(buyer.subject)
+    visitor = parts.visitors.visitor(bearer)
+    if visitor is None:
+        raise Problem(
+            401, "visitor_unknown", "The visitor token is not one of ours. Join without it."
+        )
     return visitor
 
 
@@ -301,7 +308,7 @@ def verified_marks(
 
 def visitor_by_cookie(parts: Parts, headers: Mapping[bytes, bytes]) -> str | None:
     """The visitor whose cookie the browser sent; None without one of ours."""
-    cookie = _cookie(headers)
+    cookie = cookie_of(headers, _COOKIE)
     return None if cookie is None else parts.visitors.visitor(cookie)
 
 
@@ -314,19 +321,6 @@ def bearer_of(headers: Mapping[bytes, bytes]) -> str | None:
     if scheme.lower() != b"bearer":
         return None
     return token.decode("latin-1")
-
-
-def _cookie(headers: Mapping[bytes, bytes]) -> str | None:
-    value = headers.get(b"cookie")
-    if value is None or VISITOR_COOKIE.encode() not in value:
-        return None
-    if value.startswith(_COOKIE_PREFIX) and b";" not in value:
-        return value[len(_COOKIE_PREFIX) :].decode("latin-1")
-    try:
-        morsel = SimpleCookie(value.decode("latin-1")).get(VISITOR_COOKIE)
-    except CookieError:
-        return None
-    return morsel.value if morsel is not None else None
 
 
 async def sale_of(parts: Parts, scope: Scope) -> Sale:

@@ -34,7 +34,8 @@ async def check_join(
     settings = parts.settings
     if settings.proof_of_work == "off" and settings.captcha == "off":
         return
-    busy = _is_busy(parts, scope)
+    address = address_key(parts, scope)
+    busy = _is_busy(parts, address)
     proof = settings.proof_of_work == "always" or (settings.proof_of_work == "adaptive" and busy)
     captcha = settings.captcha == "always" or (settings.captcha == "adaptive" and busy)
     if not (proof or captcha) or shows_server_key(parts, scope):
@@ -43,7 +44,7 @@ async def check_join(
         return
     # The CAPTCHA first: it costs the visitor more, and a used proof cannot be shown again.
     if captcha:
-        await _require_captcha(parts, scope, headers)
+        await _require_captcha(parts, address, headers)
     if proof:
         await _require_proof(parts, headers, sale, "join")
 
@@ -62,13 +63,12 @@ async def check_claim(
         await _require_proof(parts, headers, sale, "claim")
 
 
-def _is_busy(parts: Parts, scope: Scope) -> bool:
+def _is_busy(parts: Parts, address: str) -> bool:
     """Whether more people join than usual, from this address or altogether."""
-    key = address_key(parts, scope)
-    if not key:
+    if not address:
         return False
     rush = parts.limits.take("joins", _EVERYBODY) is not None
-    return parts.limits.take("joins_address", key) is not None or rush
+    return parts.limits.take("joins_address", address) is not None or rush
 
 
 async def _has_place(parts: Parts, sale: Sale, visitor: str) -> bool:
@@ -92,12 +92,12 @@ async def _require_proof(
     )
 
 
-async def _require_captcha(parts: Parts, scope: Scope, headers: Mapping[bytes, bytes]) -> None:
+async def _require_captcha(parts: Parts, address: str, headers: Mapping[bytes, bytes]) -> None:
     verifier = parts.captcha
     if verifier is None:
         return
     response = headers.get(CAPTCHA, b"").decode("latin-1")
-    result = await verifier.verify(response, address_key(parts, scope))
+    result = await verifier.verify(response, address)
     if result is CaptchaResult.PASSED:
         return
     if result is CaptchaResult.UNAVAILABLE:

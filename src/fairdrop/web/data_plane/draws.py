@@ -10,7 +10,15 @@ import msgspec
 
 from fairdrop.draw import ENTRIES_FILE, ORDER_FILE, PARAMETERS_FILE, DrawState, parameters
 from fairdrop.waiting_room import EntryReceipt
-from fairdrop.web.wire import Problem, encode, read_body, send_json, send_raw
+from fairdrop.web.wire import (
+    Problem,
+    encode,
+    names_tag,
+    read_body,
+    send_json,
+    send_raw,
+    send_tagged,
+)
 
 from .base import decode, headers_of, sale_of
 from .documents import ProofDocument, ReceiptRequest
@@ -24,6 +32,7 @@ FRESH_S = 1.0
 """How old the parameters may be while the draw is under way."""
 _REMEMBERED = 1_000
 _WHILE_UNDER_WAY: Header = (b"cache-control", b"public, max-age=1, stale-while-revalidate=5")
+_DONE: Header = (b"cache-control", b"public, max-age=300")
 _FOR_EVER: Header = (b"cache-control", b"public, max-age=86400, immutable")
 _ANY_ORIGIN: Header = (b"access-control-allow-origin", b"*")
 """Whoever checks a draw may do so with a page of their own."""
@@ -33,6 +42,7 @@ _request = msgspec.json.Decoder(ReceiptRequest)
 class _Remembered(NamedTuple):
     until: float
     body: bytes
+    etag: bytes
     state: DrawState
 
 
@@ -58,26 +68,21 @@ class Parameters:
             body = encode(parameters(record, parts.entry_proofs.public_keys()))
             if len(self._known) >= _REMEMBERED:
                 self._known.clear()
-            found = _Remembered(time.monotonic() + FRESH_S, body, record.state)
+            etag = b'"' + hashlib.sha256(body).hexdigest()[:24].encode() + b'"'
+            found = _Remembered(time.monotonic() + FRESH_S, body, etag, record.state)
             self._known[sale.id] = found
-        done = found.state is DrawState.FILLED
-        etag = b'"' + hashlib.sha256(found.body).hexdigest()[:24].encode() + b'"'
         # Also when it is done: the keys in it may be rotated.
-        headers: list[Header] = [(b"etag", etag), _WHILE_UNDER_WAY, _ANY_ORIGIN]
-        if done:
-            headers[1] = (b"cache-control", b"public, max-age=300")
-        if headers_of(scope).get(b"if-none-match") == etag:
-            await send_raw(send, 304, headers)
-            return
-        await send_raw(send, 200, [(b"content-type", b"application/json"), *headers], found.body)
+        cache = _DONE if found.state is DrawState.FILLED else _WHILE_UNDER_WAY
+        asked = headers_of(scope).get(b"if-none-match")
+        await send_tagged(send, asked, found.etag, [cache, _ANY_ORIGIN], found.body)
 
 
 class PublishedFiles:
     """GET /v1/sales/{sale}/draw/{file}: files that never change, sent in pieces of a megabyte."""
 
-    def __init__(self) -> None:
+    def __init__(self, parameters: Parameters) -> None:
         """The parameters come by this address too, so that one address leads to all files."""
-        self._parameters = Parameters()
+        self._parameters = parameters
 
     async def __call__(self, parts: Parts, scope: Scope, _receive: Receive, send: Send) -> None:
         """Send one file; 404 while it is not published."""
@@ -93,7 +98,7 @@ class PublishedFiles:
             raise Problem(404, "not_published", "This file of the draw is not published yet.")
         etag = f'"{sale.id}-{name}-{size}"'.encode()
         headers: list[Header] = [(b"etag", etag), _FOR_EVER, _ANY_ORIGIN]
-        if headers_of(scope).get(b"if-none-match") == etag:
+        if names_tag(headers_of(scope).get(b"if-none-match"), etag):
             await send_raw(send, 304, headers)
             return
         headers += [

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from fairdrop.waiting_room import CompletionConflict, CompletionOutcome, Refusal, State
-from fairdrop.web.wire import Problem, encode, read_body, send_json, send_raw
+from fairdrop.web.wire import Problem, encode, read_body, send_json, send_raw, send_tagged
 
 from .admissions import problem_of, token_of
 from .base import bearer_of, decode, headers_of, sale_of, shop_buyer, visitor_by_cookie
@@ -38,10 +38,9 @@ async def auth(parts: Parts, scope: Scope, _receive: Receive, send: Send) -> Non
     """
     headers = headers_of(scope)
     sale = await sale_of(parts, scope)
-    token = token_of(sale, headers)
-    claims = parts.admissions.read(token) if token else None
-    buyer = _named(parts, headers) or (claims.sub if claims is not None else "")
-    verified = parts.admissions.verify(token, sale=sale.id, buyer=buyer, now_s=time.time())
+    verified = parts.admissions.verify(
+        token_of(sale, headers), sale=sale.id, buyer=_named(parts, headers), now_s=time.time()
+    )
     if isinstance(verified, Refusal):
         raise problem_of(verified)
     place, _ = await parts.waiting_room.status(sale.ref, verified.sub)
@@ -95,11 +94,8 @@ class Revocations:
         listed = self._lists.get(sale.ref)
         if listed is None or listed.until <= time.monotonic():
             listed = await self._read(parts, sale)
-        fixed = [(b"etag", listed.etag), _CACHE]
-        if headers_of(scope).get(b"if-none-match") == listed.etag:
-            await send_raw(send, 304, fixed)
-            return
-        await send_raw(send, 200, [(b"content-type", b"application/json"), *fixed], listed.body)
+        asked = headers_of(scope).get(b"if-none-match")
+        await send_tagged(send, asked, listed.etag, [_CACHE], listed.body)
 
     async def _read(self, parts: Parts, sale: Sale) -> _Listed:
         task = self._reading.get(sale.ref)

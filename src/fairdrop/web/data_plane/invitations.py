@@ -9,7 +9,7 @@ from fairdrop.access import Entry, InviteRefusal, Kind, Tier
 from fairdrop.web.wire import Problem
 
 from .base import shop_buyer
-from .limits import limit_invites
+from .limits import limit_address
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -61,7 +61,7 @@ async def check_invitation(
 
 
 async def _use(parts: Parts, scope: Scope, sale: Sale, visitor: str, shown: bytes) -> Tier:
-    limit_invites(parts, scope)
+    limit_address(parts, scope, "invites")
     code = shown[:_CODE_LIMIT].decode("utf-8", "replace")
     found = await parts.invites.use(sale.id, visitor, Kind.CODE, code)
     if isinstance(found, InviteRefusal):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from fairdrop.web.idempotency import answer_once, key_of
 from fairdrop.web.wire import Problem, read_body, send_problem
 
-from .base import Endpoint, bearer_of, headers_of, visitor_by_cookie
+from .base import Endpoint, headers_of, named_visitor
 
 if TYPE_CHECKING:
     from fairdrop.app import Parts
@@ -25,8 +25,14 @@ class KeyedEndpoint(Endpoint):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request. Without a key, or a visitor, as any other endpoint does."""
+        if key_of(scope) is None:
+            await super().__call__(scope, receive, send)
+            return
         headers = headers_of(scope)
-        visitor = self._visitor(headers) if key_of(scope) is not None else None
+        try:
+            visitor = named_visitor(self._parts, headers)
+        except Problem:
+            visitor = None  # which the endpoint tells
         if visitor is None:
             await super().__call__(scope, receive, send)
             return
@@ -38,12 +44,6 @@ class KeyedEndpoint(Endpoint):
         client = f"visitor:{visitor}"
         answers = self._parts.answers
         await answer_once(answers, client, body, super().__call__, scope, send)
-
-    def _visitor(self, headers: dict[bytes, bytes]) -> str | None:
-        bearer = bearer_of(headers)
-        if bearer is None:
-            return visitor_by_cookie(self._parts, headers)
-        return self._parts.visitors.visitor(bearer)
 
 
 def keyed(

@@ -35,29 +35,14 @@ def address_key(parts: Parts, scope: Scope) -> str:
     return parts.addresses.key(peer, forwarded)
 
 
-def limit_requests(parts: Parts, scope: Scope) -> None:
-    """Count the request for its address. Raises Problem 429."""
+def limit_address(parts: Parts, scope: Scope, policy: str) -> None:
+    """Count one for the request's address: ``requests``, new ``identities`` (case 39), ``invites``.
+
+    Raises Problem 429.
+    """
     key = address_key(parts, scope)
     if key:
-        exceeded = parts.limits.take("requests", key)
-        if exceeded is not None and not shows_server_key(parts, scope):
-            raise _problem(exceeded)
-
-
-def limit_identities(parts: Parts, scope: Scope) -> None:
-    """Count a new visitor for the address that asks for one (case 39). Raises Problem 429."""
-    key = address_key(parts, scope)
-    if key:
-        exceeded = parts.limits.take("identities", key)
-        if exceeded is not None and not shows_server_key(parts, scope):
-            raise _problem(exceeded)
-
-
-def limit_invites(parts: Parts, scope: Scope) -> None:
-    """Count an invitation for the address that shows it. Raises Problem 429."""
-    key = address_key(parts, scope)
-    if key:
-        exceeded = parts.limits.take("invites", key)
+        exceeded = parts.limits.take(policy, key)
         if exceeded is not None and not shows_server_key(parts, scope):
             raise _problem(exceeded)
 

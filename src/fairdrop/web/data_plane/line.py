@@ -29,7 +29,7 @@ from .base import VISITOR_COOKIE, decode, headers_of, required_visitor, sale_of,
 from .checks import check_claim, check_join
 from .documents import RestoreRequest, StatusDocument, TicketDocument
 from .invitations import check_invitation
-from .limits import limit_identities
+from .limits import limit_address
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -67,8 +67,8 @@ async def join(parts: Parts, scope: Scope, _receive: Receive, send: Send) -> Non
     headers: tuple[Header, ...] = ()
     token = None
     if visitor is None:
-        limit_identities(parts, scope)
-        visitor, token = _new_visitor(parts, headers_of(scope))
+        limit_address(parts, scope, "identities")
+        visitor, token = _new_visitor(parts, asked)
         headers = (_visitor_cookie(token, secure=scope["scheme"] == "https"),)
     await check_invitation(parts, scope, asked, sale, visitor)
     place, line = await parts.waiting_room.join(sale.ref, visitor)

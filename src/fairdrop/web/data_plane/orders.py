@@ -74,7 +74,9 @@ async def pay(parts: Parts, scope: Scope, _receive: Receive, send: Send) -> None
     try:
         answer = await parts.checkout.pay(scope["path_params"]["order"], visitor)
     except GatewayUnavailable:
-        await _note_sale(parts, scope, await _order(parts, scope))
+        order = await parts.checkout.order(scope["path_params"]["order"], visitor)
+        if order is not None:
+            await _note_sale(parts, scope, order)
         raise
     if isinstance(answer, PayRefusal):
         raise _pay_problem(answer)

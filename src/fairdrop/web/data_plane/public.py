@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from fairdrop.payments import WebhookRefusal
-from fairdrop.web.wire import Problem, encode, read_body, rfc3339, send_json, send_raw
+from fairdrop.web.wire import Problem, encode, read_body, rfc3339, send_json, send_raw, send_tagged
 
 from .base import headers_of, sale_of
 
@@ -56,20 +56,8 @@ async def sales(parts: Parts, _scope: Scope, _receive: Receive, send: Send) -> N
 async def sale(parts: Parts, live: Live, scope: Scope, _receive: Receive, send: Send) -> None:
     """GET /v1/sales/{sale}: the same document for everybody (W6)."""
     document = await live.document(await sale_of(parts, scope))
-    if _has(headers_of(scope).get(b"if-none-match"), document.etag):
-        await send_raw(send, 304, [(b"etag", document.etag), _PUBLIC_CACHE])
-        return
-    headers = [(b"content-type", b"application/json"), (b"etag", document.etag), _PUBLIC_CACHE]
-    await send_raw(send, 200, headers, document.body)
-
-
-def _has(asked: bytes | None, etag: bytes) -> bool:
-    """Whether If-None-Match names the tag, by the weak comparison of RFC 9110, section 8.8.3.2."""
-    if asked is None:
-        return False
-    opaque = etag.removeprefix(b"W/")
-    tags = [tag.strip().removeprefix(b"W/") for tag in asked.split(b",")]
-    return opaque in tags or tags == [b"*"]
+    asked = headers_of(scope).get(b"if-none-match")
+    await send_tagged(send, asked, document.etag, [_PUBLIC_CACHE], document.body)
 
 
 async def jwks(parts: Parts, _scope: Scope, _receive: Receive, send: Send) -> None:

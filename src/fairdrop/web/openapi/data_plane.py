@@ -9,7 +9,8 @@ import msgspec
 from fairdrop.web.control_plane.problems import MEDIA_TYPE as PROBLEM_MEDIA_TYPE
 from fairdrop.web.data_plane import documents
 
-from .operations import OPERATIONS, REQUIRED_HEADERS
+from .operation import REQUIRED_HEADERS
+from .operations import OPERATIONS
 from .structs import (
     DrawParameters,
     JwkSet,
@@ -22,7 +23,7 @@ from .structs import (
 )
 
 if TYPE_CHECKING:
-    from .operations import Operation
+    from .operation import Operation
 
 _REFERENCE = "#/components/schemas/{name}"
 

@@ -17,7 +17,7 @@ from starlette.routing import Route
 from fairdrop.errors import DatabaseUnavailable
 from fairdrop.web import health, metrics
 from fairdrop.web.data_plane.base import headers_of, sale_of
-from fairdrop.web.data_plane.limits import limit_requests
+from fairdrop.web.data_plane.limits import limit_address
 from fairdrop.web.live import Live
 from fairdrop.web.wire import Problem, encode, unavailable
 
@@ -123,7 +123,7 @@ class PushApp:
         self, form: Form, scope: Scope
     ) -> tuple[Listener, Feed, list[tuple[bytes, bytes]]]:
         """Who listens to what. Raises Problem."""
-        limit_requests(self._parts, scope)
+        limit_address(self._parts, scope, "requests")
         headers = headers_of(scope)
         self._door.check_origin(headers)
         try:
