@@ -1,9 +1,10 @@
 """A sale as it should be, holds, orders and money: no database, no store, none of our rules.
 
 One sale, one kind of unit, buyers with one admission each. The database decides at once; the store
-is a second book that follows (``in_store``), or does not, if a process died before telling it. The
-gateway is a third (``intent``). Read :class:`World` from top to bottom: first what buyers do, then
-the bank, then our workers, then the books.
+is a second book that follows (``in_store``), or does not, if a process died before telling it; it
+may also lose everything, and is then filled from the database. The gateway is a third (``intent``).
+Read :class:`World` from top to bottom: first what buyers do, then the bank, then our workers, then
+refunds, then the books.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ class Purchase:
 
     buyer: str
     units: int
+    visit: int = 0
+    """Which of the buyer's admissions it was: a store that is lost takes them all with it."""
     state: str = "HELD"
     """HELD: a reservation, without an order yet. LOST: its time was over, or it was refused."""
     in_store: bool = True
@@ -38,7 +41,17 @@ class Purchase:
     """Its units are sold to it, whatever becomes of the money later."""
     bought_late: bool = False
     refund: str = "NONE"
-    """NONE, DUE, PAID (at the gateway), BACK (we know of it)."""
+    """The one on its way: NONE, DUE, PAID (at the gateway)."""
+    owed_minor: int = 0
+    """What is on its way back."""
+    back_minor: int = 0
+    """What has gone back, and we know of it."""
+    refunded_units: int = 0
+    """Units whose money went back as theirs."""
+    returned: int = 0
+    """Of these, units that are on sale again."""
+    untold: int = 0
+    """Of these, units that the store has not heard of."""
 
 
 @dataclass
@@ -46,7 +59,11 @@ class World:
     """One sale. Each step returns the answer that its caller should get, if there is one."""
 
     quantity: int
+    total_minor: int
+    """What a unit costs, with its fee."""
     sold: int = 0
+    """In the store."""
+    visit: int = 0
     purchases: list[Purchase] = field(default_factory=list)
     inbox: list[tuple[str, Purchase]] = field(default_factory=list)
     """What the gateway has told and nobody has settled, in order."""
@@ -65,11 +82,12 @@ class World:
         """One admission holds one thing at a time, and nothing after its order is confirmed."""
         if buyer in self.used_up:
             return "NOT_ADMITTED"
-        if any(one.buyer == buyer and one.in_store for one in self.purchases):
+        before = [one for one in self.purchases if (one.buyer, one.visit) == (buyer, self.visit)]
+        if any(one.in_store for one in before):
             return "ALREADY_RESERVED"
         if units > self.free():
             return "SOLD_OUT"
-        self.purchases.append(Purchase(buyer, units))
+        self.purchases.append(Purchase(buyer, units, self.visit))
         return "RESERVED"
 
     def release(self, one: Purchase) -> str:
@@ -94,8 +112,9 @@ class World:
 
     def began_anew(self, one: Purchase) -> bool:
         return any(
-            other.buyer == one.buyer and other is not one and other.state in (*ALIVE, "CONFIRMED")
+            other.state in (*ALIVE, "CONFIRMED")
             for other in self.purchases
+            if other is not one and (other.buyer, other.visit) == (one.buyer, one.visit)
         )
 
     def pay(self, one: Purchase, gateway: str) -> str:
@@ -171,7 +190,11 @@ class World:
     def _sell(self, one: Purchase) -> None:
         one.in_store = False
         self.sold += one.units
-        self.used_up.add(one.buyer)
+        self._use_up(one)
+
+    def _use_up(self, one: Purchase) -> None:
+        if one.visit == self.visit:
+            self.used_up.add(one.buyer)
 
     def _decline(self, one: Purchase, *, store_hears: bool) -> None:
         if one.state != "PAYMENT_PENDING" or one.counted:
@@ -183,10 +206,7 @@ class World:
 
     def _return_money(self, one: Purchase) -> None:
         one.state, one.counted, one.refund = "REFUND_PENDING", True, "DUE"
-
-    def _refund_is_back(self, one: Purchase) -> None:
-        if one.refund == "PAID":
-            one.state, one.refund = "REFUNDED", "BACK"
+        one.owed_minor = one.units * self.total_minor
 
     def _settle_late(self, late: list[Purchase]) -> None:
         """New units for the oldest payment first; its old ones go back afterwards (O7)."""
@@ -197,7 +217,7 @@ class World:
                 one.state, one.counted = "CONFIRMED", True
                 one.owns = one.bought_late = True
                 self.sold += one.units
-                self.used_up.add(one.buyer)
+                self._use_up(one)
             else:
                 self._return_money(one)
         for one in late:
@@ -219,6 +239,7 @@ class World:
                 self._sell(one)
             elif one.state not in (*ALIVE, "HELD"):
                 one.in_store = False
+            self._put_on_sale(one, one.untold)
 
     def ask_gateway(self) -> None:
         """Money that nobody told of is told now; intents of dead orders are withdrawn."""
@@ -228,14 +249,51 @@ class World:
             if one.intent == "OPEN" and one.state in DEAD:
                 one.intent = "WITHDRAWN"
 
-    def give_back(self, one: Purchase) -> str:
-        """An operator returns all of the money; the units stay with the order (O9)."""
+    def lose_store(self) -> None:
+        """The store forgets everything, and is filled from the rows (H8). Who only held something has
+        lost it; orders have their units, also those that it had not heard of. All come in again."""
+        for one in self.purchases:
+            if one.state == "HELD":
+                one.state = "LOST"
+            one.in_store, one.untold = one.state in ALIVE, 0
+        self.sold = sum(one.units - one.returned for one in self.purchases if one.owns)
+        self.visit += 1
+        self.used_up = set()
+
+    # ------------------------------------------------------------ refunds
+
+    def give_back(self, one: Purchase, what: str | int, *, to_pool: bool, store_hears: bool) -> str:
+        """An operator returns money: ``all`` that is left, that of one ``unit``, or an amount (O9).
+        The units stay with the order unless they are put on sale again."""
         if one.state == "REFUND_PENDING":
             return "refund_under_way"
-        if one.state != "CONFIRMED":
+        if one.state not in ("CONFIRMED", "PARTIALLY_REFUNDED"):
             return "order_not_refundable"
-        one.state, one.refund = "REFUND_PENDING", "DUE"
+        if what == "unit" and one.refunded_units == one.units:
+            return "refund_unit_unknown"
+        left = one.units * self.total_minor - one.back_minor
+        units, owed = {
+            "all": (one.units - one.refunded_units, left),
+            "unit": (1, self.total_minor),
+        }.get(str(what), (0, what))
+        assert isinstance(owed, int)
+        if owed > left:
+            return "refund_too_much"
+        one.state, one.refund, one.owed_minor = "REFUND_PENDING", "DUE", owed
+        one.refunded_units += units
+        if to_pool:
+            one.returned += units
+            one.untold += units
+            if store_hears:
+                self._put_on_sale(one, units)
         return "granted"
+
+    def _put_on_sale(self, one: Purchase, units: int) -> None:
+        """The store is told of units that are free again; first that they were sold at all."""
+        if units and one.in_store:
+            self._sell(one)
+        self.sold -= units
+        one.untold -= units
 
     def pay_refunds(self, *, gateway_answers: bool) -> None:
         """Each goes back once, however often the gateway has to be asked before it answers."""
@@ -245,21 +303,28 @@ class World:
                 if gateway_answers:
                     self.tell("refund", one)
 
-    def units_of_orders(self) -> int:
-        """Rows of units: those of orders that are alive, and those that are sold."""
-        return sum(one.units for one in self.purchases if one.owns or one.state in ALIVE)
+    def _refund_is_back(self, one: Purchase) -> None:
+        if one.refund != "PAID":
+            return  # told before; what is on its way now is another refund
+        one.back_minor += one.owed_minor
+        one.refund, one.owed_minor = "NONE", 0
+        whole = one.back_minor == one.units * self.total_minor
+        one.state = "REFUNDED" if whole else "PARTIALLY_REFUNDED"
 
     # ------------------------------------------------------------ what the books should say
 
-    def books(self, total_minor: int) -> dict[str, int]:
-        """Debit less credit of each account, for the price of a unit with its fee."""
+    def units_of_orders(self) -> int:
+        """Rows of units: those of orders that are alive, and those that are sold."""
+        return sum(
+            one.units - one.returned for one in self.purchases if one.owns or one.state in ALIVE
+        )
+
+    def books(self) -> dict[str, int]:
+        """Debit less credit of each account."""
         sums = {"GATEWAY_CLEARING": 0, "REVENUE": 0, "REFUND_LIABILITY": 0}
         for one in self.purchases:
-            amount = one.units * total_minor
-            if one.counted and one.refund != "BACK":
-                sums["GATEWAY_CLEARING"] += amount
-            if one.state == "CONFIRMED":
-                sums["REVENUE"] -= amount
-            if one.refund in ("DUE", "PAID"):
-                sums["REFUND_LIABILITY"] -= amount
+            kept = one.units * self.total_minor - one.back_minor if one.counted else 0
+            sums["GATEWAY_CLEARING"] += kept
+            sums["REVENUE"] -= kept - one.owed_minor
+            sums["REFUND_LIABILITY"] -= one.owed_minor
         return sums

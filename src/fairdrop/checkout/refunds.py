@@ -24,6 +24,7 @@ from fairdrop.outbox import Event, insert_events
 from fairdrop.payments import charge_step_minor
 
 from . import records
+from .model import late_hold
 from .refund_rules import Share, Sums, share_of_amount, share_of_units
 from .rules import Cause, OrderState, transition
 
@@ -147,7 +148,8 @@ class Refunds:
         """Tell the store of units that are free again; returns how many refunds it now knows of.
 
         What it does not hear of stays written down, and is told again. An epoch that is over had its
-        stock filled from rows in which the units were free already.
+        stock filled from rows in which the units were free already. A store that has not even heard
+        that they were sold is told of that first: what it takes for held, it would free once more.
         """
         async with self._database.connection() as connection:
             rows = await connection.fetch(SQL["pools_to_tell"], POOL_BATCH, refund)
@@ -159,8 +161,9 @@ class Refunds:
         told = []
         for row in rows:
             if row["epoch"] == row["pool_epoch"]:
-                sale = SaleRef(str(row["sale_id"]), row["epoch"])
+                sale, order = SaleRef(str(row["sale_id"]), row["epoch"]), str(row["order_id"])
                 try:
+                    await self._inventory.commit(sale, late_hold(order) if row["late"] else order)
                     await self._inventory.give_back(
                         sale, str(row["id"]), row["buyer"], lines[row["id"]]
                     )

@@ -151,13 +151,14 @@ class Sweeper:
         }
 
     async def _owners(self, units: Mapping[str, list[_Unit]]) -> dict[_Unit, tuple[str, str]]:
-        """The order and the state of each unit that an order has."""
-        wanted = [unit for units_of_hold in units.values() for unit in units_of_hold]
+        """The order and the state of each unit, of those that holds have, which an order has or had."""
+        wanted = [(*unit, order_of_hold(hold)[0]) for hold, held in units.items() for unit in held]
         async with self._database.connection() as connection:
             rows = await connection.fetch(
                 SQL["owners"],
-                [UUID(variant) for variant, _ in wanted],
-                [serial for _, serial in wanted],
+                [UUID(variant) for variant, _, _ in wanted],
+                [serial for _, serial, _ in wanted],
+                [UUID(order) for _, _, order in wanted],
             )
         return {(row["variant"], row["serial"]): (row["owner"], row["state"]) for row in rows}
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import itertools
+from unittest import mock
 
 import pytest
 
 from fairdrop.checkout import Granted, Order, OrderState, RefundRefusal, Wanted
+from fairdrop.checkout.model import late_hold
 from fairdrop.errors import StoreUnavailable
 from fairdrop.ids import new_id
 from tests.integration.checkout.conftest import NewShop
@@ -172,6 +174,38 @@ async def test_a_store_filled_anew_has_the_units_free_and_is_not_told_again(
     assert await shop.stock() == (3, 0, 2)
     await shop.parts.refunds.return_units()
     assert await shop.stock() == (3, 0, 2)
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["in_time", "late"])
+@pytest.mark.parametrize("first", ["refund", "sweep"])
+async def test_units_sold_unheard_of_come_back_once(
+    sell: NewShop, monkeypatch: pytest.MonkeyPatch, late: bool, first: str
+) -> None:
+    """H7: who settled has died before the store was told; then one of the two units is refunded."""
+    dead = mock.Mock(side_effect=StoreUnavailable("dead"))
+    shop = await sell(5)
+    order = await shop.pending(2)
+    if late:
+        await shop.expire(order)
+    await shop.deliver(shop.gateway.take_money(order.id))
+    with monkeypatch.context() as broken:
+        broken.setattr(shop.parts.inventory, "commit_many", dead)
+        await shop.settle()
+    order = await shop.now(order, S.CONFIRMED)
+    assert await shop.stock() == (3, 2, 0)
+    with monkeypatch.context() as broken:
+        if first == "sweep":
+            broken.setattr(shop.parts.inventory, "give_back", dead)
+        await grant(shop, order, units=[unit(order, 0)], to_pool=True)
+    for step in (first, "sweep", "refund"):
+        if step == "sweep":
+            await shop.make_due_in_store(late_hold(order.id) if late else order.id)
+            await shop.sweep()
+        else:
+            await shop.parts.refunds.return_units()
+    assert await shop.stock() == (4, 0, 1)
+    serials = [line.serials for line in (await shop.order(4)).lines]
+    assert order.lines[0].serials[1] not in serials[0], "what is sold is not sold again"
 
 
 async def test_the_fee_stays_with_the_shop_when_it_says_so(sell: NewShop) -> None:

@@ -43,8 +43,10 @@ WHERE u.variant_id = d.variant_id AND u.serial = d.serial AND u.order_id = $1;
 
 -- name: pools_to_tell
 -- Refunds whose units the store has yet to hear of; any of them, so that those of a sale which the
--- store has not got keep no others waiting.
-SELECT r.id, r.pool_epoch, o.sale_id, o.buyer, s.epoch
+-- store has not got keep no others waiting. late: the units were sold from the order's second hold.
+SELECT r.id, r.order_id, r.pool_epoch, o.sale_id, o.buyer, s.epoch, EXISTS (
+    SELECT FROM order_transitions t WHERE t.order_id = o.id AND t.cause = 'paid_late'
+) AS late
 FROM refunds r JOIN orders o ON o.id = r.order_id JOIN sales s ON s.id = o.sale_id
 WHERE r.pool_epoch IS NOT NULL AND ($2::uuid IS NULL OR r.id = $2)
 ORDER BY random() LIMIT $1;

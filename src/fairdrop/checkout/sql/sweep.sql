@@ -24,11 +24,17 @@ RETURNING id;
 SELECT id, state, buyer, admission, deadline FROM orders WHERE id = ANY($1::uuid[]);
 
 -- name: owners
--- Whose the units are that holds have: what is sold is read from the units, whatever became of the
--- order's money since.
-SELECT u.variant_id::text AS variant, u.serial, u.order_id::text AS owner, u.state
-FROM unnest($1::uuid[], $2::integer[]) AS h (variant_id, serial)
-    JOIN units u ON u.variant_id = h.variant_id AND u.serial = h.serial;
+-- Whose the units are that orders' holds have: what is sold is read from the units, whatever became of
+-- the order's money since. A unit that an order has given back for money was sold to it, too: the store
+-- hears of the sale first, and of the return by itself.
+SELECT h.variant_id::text AS variant, h.serial,
+    COALESCE(r.order_id, u.order_id)::text AS owner,
+    CASE WHEN r.order_id IS NULL THEN u.state ELSE 'SOLD' END AS state
+FROM unnest($1::uuid[], $2::integer[], $3::uuid[]) AS h (variant_id, serial, order_id)
+    LEFT JOIN units u ON u.variant_id = h.variant_id AND u.serial = h.serial
+    LEFT JOIN refund_units r ON r.order_id = h.order_id AND r.variant_id = h.variant_id
+        AND r.serial = h.serial AND r.to_pool
+WHERE u.order_id IS NOT NULL OR r.order_id IS NOT NULL;
 
 -- name: payments_due
 -- Payments to ask the gateways $3 about. Each is put off while somebody asks, twice as long each time.
