@@ -48,6 +48,8 @@ class Point(StrEnum):
     """worker: the store has set units aside for money that came late, no row says so."""
     EXPIRED = "expired"
     """worker: orders are over and committed, the store still has their holds."""
+    CAPTURED = "captured"
+    """worker: the gateway has taken money that was set aside, we have not heard that it has."""
     REFUND_MADE = "refund_made"
     """worker: the gateway has the refund, we have not written down that it does."""
     PUBLISHED = "published"

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from typing import Any
 from uuid import UUID
 
 import httpx
@@ -28,20 +29,21 @@ TOLD_BY_THE_SWEEP = replace(AMPLE, hold_ttl_ms=2_500, payment_ttl_ms=1_500)
 """A store that was not told of a confirmed order hears of it when its hold's deadline has passed."""
 SHORT = Deadlines(claim_ttl_ms=20_000, lease_ttl_ms=60_000, hold_ttl_ms=500, payment_ttl_ms=300)
 DONE = {"CONFIRMED"}
-DIES_AT = {
-    # point: (what the buyers do, deadlines, accept_late, the states in which their orders may end)
-    Point.HELD: (Ending.BUYS, AMPLE, True, DONE),
-    Point.SETTLING: (Ending.BUYS, AMPLE, True, DONE),
-    Point.ORDER_WRITTEN: (Ending.BUYS, AMPLE, True, DONE),
-    Point.SETTLED: (Ending.BUYS, TOLD_BY_THE_SWEEP, True, DONE),
-    Point.INTENT_MADE: (Ending.BUYS, AMPLE, True, DONE),
-    Point.STORE_TOLD: (Ending.BUYS, AMPLE, True, DONE),
-    Point.WEBHOOK_STORED: (Ending.BUYS, AMPLE, True, DONE),
-    Point.LATE_UNITS_TAKEN: (Ending.PAYS_LATE, SHORT, True, DONE),
-    Point.REFUND_MADE: (Ending.PAYS_LATE, SHORT, False, {"REFUNDED"}),
-    Point.PUBLISHED: (Ending.BUYS, AMPLE, True, DONE),
-    Point.MAIL_SENT: (Ending.BUYS, AMPLE, True, DONE),
-    Point.EXPIRED: (Ending.FORGETS_ORDER, SHORT, True, {"EXPIRED"}),
+DIES_AT: dict[Point, tuple[Ending, Deadlines, dict[str, Any], set[str]]] = {
+    # point: (what the buyers do, deadlines, terms of the sale, the states in which their orders may end)
+    Point.HELD: (Ending.BUYS, AMPLE, {}, DONE),
+    Point.SETTLING: (Ending.BUYS, AMPLE, {}, DONE),
+    Point.ORDER_WRITTEN: (Ending.BUYS, AMPLE, {}, DONE),
+    Point.SETTLED: (Ending.BUYS, TOLD_BY_THE_SWEEP, {}, DONE),
+    Point.INTENT_MADE: (Ending.BUYS, AMPLE, {}, DONE),
+    Point.STORE_TOLD: (Ending.BUYS, AMPLE, {}, DONE),
+    Point.WEBHOOK_STORED: (Ending.BUYS, AMPLE, {}, DONE),
+    Point.LATE_UNITS_TAKEN: (Ending.PAYS_LATE, SHORT, {}, DONE),
+    Point.CAPTURED: (Ending.BUYS, AMPLE, {"capture": "manual"}, DONE),
+    Point.REFUND_MADE: (Ending.PAYS_LATE, SHORT, {"accept_late": False}, {"REFUNDED"}),
+    Point.PUBLISHED: (Ending.BUYS, AMPLE, {}, DONE),
+    Point.MAIL_SENT: (Ending.BUYS, AMPLE, {}, DONE),
+    Point.EXPIRED: (Ending.FORGETS_ORDER, SHORT, {}, {"EXPIRED"}),
 }
 """Web and worker in turn: a supervisor waits longer before each restart of the same child."""
 
@@ -60,9 +62,9 @@ async def test_every_point_has_a_test_that_dies_there() -> None:
 async def test_whoever_dies_there_leaves_nobody_paid_and_without(
     shop: FaultySite, point: Point
 ) -> None:
-    ending, deadlines, accept_late, ends = DIES_AT[point]
+    ending, deadlines, terms, ends = DIES_AT[point]
     faults.arm(shop.faults, point)
-    sale, seen, left = await shop.sell(buyers(BUYERS, ending), deadlines, accept_late=accept_late)
+    sale, seen, left = await shop.sell(buyers(BUYERS, ending), deadlines, **terms)
 
     dead = faults.died(shop.faults, point)
     assert dead is not None, "nobody passed the point"

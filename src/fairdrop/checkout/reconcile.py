@@ -128,10 +128,12 @@ class Reconciler:
     async def _capture(gateway: Gateway, row: asyncpg.Record) -> Intent:
         """Take the money; a repeat takes nothing more (case 22). What it was, if it is gone."""
         try:
-            return await gateway.capture(row["intent_id"], row["amount_minor"])
+            intent = await gateway.capture(row["intent_id"], row["amount_minor"])
         except GatewayRefused as error:
             _log.warning("capture_refused", order=str(row["order_id"]), code=error.code)
             return await gateway.fetch(row["intent_id"])
+        faults.passing(faults.Point.CAPTURED)
+        return intent
 
     @staticmethod
     async def _withdraw(gateway: Gateway, intent: Intent) -> Intent:

@@ -16,6 +16,7 @@ from rich.table import Table
 from fairdrop.app import open_parts
 from fairdrop.embedded import StopSignals, remove_data
 from fairdrop.money import format_minor
+from fairdrop.payments import CaptureMode
 from fairdrop.rehearsal.drop import CURRENCY
 from fairdrop.rehearsal.invariants import broken
 from fairdrop.rehearsal.rounds import Endurance, Held, Telling, endure
@@ -116,11 +117,16 @@ async def _run_in(directory: Path, options: Options, console: Console) -> Endura
 def _print_round(drawn: Round, console: Console) -> None:
     console.print(
         f"Round {drawn.number}: {drawn.buyers} buyers for {drawn.units} units, "
-        f"{drawn.rate_per_s:g}/s, money that is late "
-        f"{'buys what is left' if drawn.accept_late else 'goes back'}"
+        f"{drawn.rate_per_s:g}/s, {_money(drawn)}"
     )
     for blow in drawn.blows:
         console.print(f"    at {blow.at_ms / 1_000:5.2f} s  {blow.words}")
+
+
+def _money(drawn: Round) -> str:
+    if drawn.capture is CaptureMode.MANUAL:
+        return "money is taken when the units are secured"
+    return f"money that is late {'buys what is left' if drawn.accept_late else 'goes back'}"
 
 
 def _print_held(held: Held, console: Console) -> None:

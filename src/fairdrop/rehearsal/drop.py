@@ -6,6 +6,8 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from fairdrop.payments import CaptureMode
+
 CURRENCY = "EUR"
 FEE_BPS = 1_000
 ORDER_LIMIT = 4
@@ -55,6 +57,8 @@ class Drop:
     """How long before the opening the lobby opens; 0 is no lobby."""
     accept_late: bool = True
     """Whether money that comes late buys new units, while there are any (O7)."""
+    capture: CaptureMode = CaptureMode.AUTOMATIC
+    """Whether the gateway takes the money when the buyer agrees, or when the units are secured (O4)."""
 
     @property
     def cap(self) -> int:
@@ -91,6 +95,7 @@ class Drop:
             "line_cap_factor": 0,
             **({} if self.deadlines is None else self.deadlines.body(self.cap)),
             "accept_late": self.accept_late,
+            "capture": self.capture.value,
             "order_limit": ORDER_LIMIT,
             "buyer_limit": ORDER_LIMIT,
             "lobby_ms": self.lobby_ms,

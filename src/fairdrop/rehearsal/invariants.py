@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fairdrop.money import format_minor
+from fairdrop.payments import CaptureMode
 
 UNITS = ("units_total", "units_sold", "units_held", "units_free")
 
@@ -28,17 +29,26 @@ def judge(  # noqa: PLR0913 - all that a verdict looks at
     unfinished: Mapping[str, int],
     still_wanting: int,
     complaints: Mapping[str, int],
+    capture: CaptureMode = CaptureMode.AUTOMATIC,
 ) -> list[Invariant]:
     """Every invariant of a sale that has ended.
 
     ``figures`` are the audit's (see the keys used), ``differences`` what it found between store,
     orders, units, ledger and gateway, in words. ``unfinished`` counts what is still under way by
     kind; ``still_wanting`` the buyers who were there to the end and had no unit; ``complaints``
-    the answers that buyers should not have got.
+    the answers that buyers should not have got. With manual ``capture`` money is taken last, and so
+    there is one promise more.
     """
     total, sold, held, free = (figures[name] for name in UNITS)
     debits, credits_ = figures["ledger_debits_minor"], figures["ledger_credits_minor"]
     pending = {name: count for name, count in unfinished.items() if count}
+    going_back = figures["orders_refunded"] + figures["refunds_pending"]
+    taken_last = Invariant(
+        "nothing_to_refund",
+        "Money is taken for units that are secured: none has to go back",
+        f"{going_back:,} orders refunded",
+        going_back == 0,
+    )
     return [
         Invariant(
             "never_oversold",
@@ -95,6 +105,7 @@ def judge(  # noqa: PLR0913 - all that a verdict looks at
             f"{sum(complaints.values()):,} others",
             not complaints,
         ),
+        *([taken_last] if capture is CaptureMode.MANUAL else []),
     ]
 
 

@@ -32,7 +32,8 @@ _UNPAID_ENDS = MappingProxyType(
     }
 )
 _ENDS = MappingProxyType({"CONFIRMED": Result.CONFIRMED, "REFUNDED": Result.REFUNDED})
-_MONEY_MOVES = frozenset({"succeeded", "processing"})
+_MONEY_MOVES = frozenset({"succeeded", "processing", "requires_capture"})
+"""What the gateway says of a payment that was agreed to: set aside, it is taken or let go soon."""
 _RESERVATION_OVER = frozenset({"reservation_expired", "no_reservation", "units_lost"})
 
 

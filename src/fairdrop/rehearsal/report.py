@@ -101,6 +101,7 @@ def make_report(  # noqa: PLR0913 - what a report is made of
             unfinished=rehearsed.unfinished,
             still_wanting=crowd.still_wanting,
             complaints=crowd.complaints,
+            capture=wanted.drop.capture,
         ),
         workers,
         command_s,

@@ -81,8 +81,10 @@ class Endurance:
         return {name: sums[name] for name in ADDED_UP}
 
     def verdicts(self) -> list[dict[str, Any]]:
-        """Each invariant: in how many rounds it held, and the figures where it did not."""
-        names = {each.name: each.promise for each in self.rounds[0].report.invariants}
+        """Each invariant: in how many of its rounds it held, and the figures where it did not."""
+        judged = [each for held in self.rounds for each in held.report.invariants]
+        names = {each.name: each.promise for each in judged}
+        rounds = Counter(each.name for each in judged)
         failed = {
             (each.name, held.drawn.number): each.figures
             for held in self.rounds
@@ -92,8 +94,8 @@ class Endurance:
             {
                 "name": name,
                 "promise": promise,
-                "held": sum((name, held.drawn.number) not in failed for held in self.rounds),
-                "rounds": len(self.rounds),
+                "held": sum(each.holds for each in judged if each.name == name),
+                "rounds": rounds[name],
                 "broken": {
                     number: words for (which, number), words in failed.items() if which == name
                 },
@@ -115,7 +117,7 @@ class Endurance:
             "differences": list(self.differences),
             "rounds": [
                 {
-                    "schedule": asdict(held.drawn),
+                    "schedule": {**asdict(held.drawn), "capture": held.drawn.capture.value},
                     "struck": list(held.struck),
                     "report": held.report.document(),
                 }
@@ -175,6 +177,7 @@ async def _hold(site: Site, parts: Parts, directory: Path, drawn: Round, tell: T
             rate_per_s=drawn.rate_per_s,
             deadlines=DEADLINES,
             accept_late=drawn.accept_late,
+            capture=drawn.capture,
         ),
         buyers=drawn.buyers,
         seed=drawn.seed,

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from fairdrop.faults import Point
+from fairdrop.payments import CaptureMode
 
 from .plan import Manners
 
@@ -64,6 +65,7 @@ class Round:
     units: int
     rate_per_s: float
     accept_late: bool
+    capture: CaptureMode
     manners: Manners
     blows: tuple[Blow, ...]
 
@@ -74,13 +76,15 @@ def draw_round(seed: int, number: int, *, faults: bool) -> Round:
     buyers, units = dice.randint(*BUYERS), dice.randint(*UNITS)
     rate_per_s, accept_late = round(dice.uniform(*RATE_PER_S), 1), dice.random() < 0.7  # noqa: PLR2004 - a share
     manners, blows = _rough_manners(dice), _blows(dice)
+    crowd, capture = dice.randrange(1_000_000), dice.choice(list(CaptureMode))
     return Round(
         number=number,
-        seed=dice.randrange(1_000_000),
+        seed=crowd,
         buyers=buyers,
         units=units,
         rate_per_s=rate_per_s,
         accept_late=accept_late,
+        capture=capture,
         manners=manners if faults else Manners(),
         blows=blows if faults else (),
     )

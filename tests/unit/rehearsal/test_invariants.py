@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from fairdrop.payments import CaptureMode
 from fairdrop.rehearsal.invariants import Invariant, broken, judge
 
 GOOD = {
@@ -17,6 +18,8 @@ GOOD = {
     "ledger_debits_minor": 123_456,
     "ledger_credits_minor": 123_456,
     "ledger_variance_minor": 0,
+    "orders_refunded": 0,
+    "refunds_pending": 0,
 }
 
 
@@ -27,6 +30,7 @@ def verdicts(
     unfinished: Mapping[str, int] | None = None,
     still_wanting: int = 0,
     complaints: Mapping[str, int] | None = None,
+    capture: CaptureMode = CaptureMode.AUTOMATIC,
 ) -> list[Invariant]:
     return judge(
         figures,
@@ -35,6 +39,7 @@ def verdicts(
         unfinished=unfinished or {"orders": 0},
         still_wanting=still_wanting,
         complaints=complaints or {},
+        capture=capture,
     )
 
 
@@ -68,6 +73,14 @@ def test_a_free_unit_that_somebody_still_wants_breaks_the_sale() -> None:
     left = {**GOOD, "units_sold": 199, "units_free": 1}
     assert names(verdicts(left, still_wanting=1)) == {"all_that_was_wanted_is_sold"}
     assert names(verdicts(still_wanting=1)) == set()
+
+
+@pytest.mark.parametrize("figure", ["orders_refunded", "refunds_pending"])
+def test_a_refund_breaks_a_sale_that_takes_the_money_last_and_no_other(figure: str) -> None:
+    one = {**GOOD, figure: 1}
+    assert names(verdicts(one, capture=CaptureMode.MANUAL)) == {"nothing_to_refund"}
+    assert names(verdicts(one)) == set()
+    assert names(verdicts(capture=CaptureMode.MANUAL)) == set()
 
 
 def test_what_is_under_way_breaks_the_end() -> None:

@@ -1,11 +1,14 @@
 """The schedule of a rehearsal with faults: drawn from its seed, and from nothing else."""
 
+import json
+from collections import Counter
 from dataclasses import asdict, replace
 
 from rich.console import Console
 
 from fairdrop.cli.rehearse import print_endurance
 from fairdrop.faults import Point
+from fairdrop.payments import CaptureMode
 from fairdrop.rehearsal.crowd import CrowdReport
 from fairdrop.rehearsal.drop import Drop
 from fairdrop.rehearsal.invariants import Invariant
@@ -29,6 +32,24 @@ def test_a_hundred_rounds_strike_every_process_and_every_point() -> None:
     assert all(0 < blow.at_ms <= LAST_BLOW_MS for blow in blows)
 
 
+def test_a_hundred_rounds_take_the_money_at_once_and_last() -> None:
+    drawn = Counter(draw_round(1, number, faults=True).capture for number in range(100))
+    assert set(drawn) == set(CaptureMode)
+    assert min(drawn.values()) > 30
+
+
+def test_a_promise_of_some_rounds_is_counted_in_these() -> None:
+    found = endurance(holds=[True, True, False])
+    report = found.rounds[1].report
+    only = Invariant("nothing_to_refund", "None has to go back", "1 refunded", holds=False)
+    changed = replace(report, invariants=[*report.invariants, only])
+    rounds = (found.rounds[0], replace(found.rounds[1], report=changed), found.rounds[2])
+    verdicts = {each["name"]: each for each in replace(found, rounds=rounds).verdicts()}
+    assert [verdicts["never_oversold"][key] for key in ("held", "rounds")] == [2, 3]
+    assert [verdicts["nothing_to_refund"][key] for key in ("held", "rounds")] == [0, 1]
+    assert verdicts["nothing_to_refund"]["broken"] == {2: "1 refunded"}
+
+
 def test_without_faults_the_same_crowd_comes_and_nothing_is_done() -> None:
     rough, calm = draw_round(5, 1, faults=True), draw_round(5, 1, faults=False)
     assert calm == replace(rough, manners=Manners(), blows=())
@@ -37,6 +58,10 @@ def test_without_faults_the_same_crowd_comes_and_nothing_is_done() -> None:
 def test_what_broke_is_named_with_its_round_and_figures() -> None:
     found = endurance(holds=[True, False])
     assert not found.holds
+    assert json.loads(json.dumps(found.document()))["rounds"][0]["schedule"]["capture"] in {
+        "automatic",
+        "manual",
+    }
     console = Console(width=80, record=True, file=None)
     with console.capture() as printed:
         print_endurance(found, console)

@@ -5,7 +5,7 @@ SELECT
     (SELECT count(*) FROM orders WHERE sale_id = $1
         AND state IN ('RESERVED', 'PAYMENT_PENDING')) AS orders,
     (SELECT count(*) FROM payments p JOIN orders o ON o.id = p.order_id WHERE o.sale_id = $1
-        AND p.state = 'OPEN') AS payments,
+        AND p.state IN ('OPEN', 'AUTHORISED')) AS payments,
     (SELECT count(*) FROM refunds r JOIN orders o ON o.id = r.order_id WHERE o.sale_id = $1
         AND r.state = 'PENDING') AS refunds,
     (SELECT count(*) FROM webhook_due d JOIN webhook_inbox w ON w.id = d.id
