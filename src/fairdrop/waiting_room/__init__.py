@@ -23,7 +23,7 @@ from .outlook import Forecast, Outlook, forecast, read_outlook
 from .pacing import Reason, Step
 from .receipts import EntryReceipt, PositionReceipt, Receipt, Receipts
 from .rules import poll_after_ms, wait_range_s
-from .service import FILL_LIMIT, WaitingRoom
+from .service import CALLED_PAGE, FILL_LIMIT, STATUS_LIMIT, WaitingRoom
 from .signing_keys import (
     Admission,
     Algorithm,
@@ -38,8 +38,10 @@ from .tickets import TICKET_TTL_MS, StreamTickets
 from .tokens import AdmissionTokens, Refusal, VisitorTokens
 
 __all__ = [
+    "CALLED_PAGE",
     "FILL_LIMIT",
     "REVOKED_CHARS",
+    "STATUS_LIMIT",
     "TICKET_TTL_MS",
     "Admission",
     "AdmissionTokens",

@@ -49,6 +49,8 @@ FILL_LIMIT = 500
 """People put into the line in one run of ``fill``: about 1 ms of the store's time (case 37)."""
 CALLED_PAGE = 1_000
 """People read in one run of ``called``: under 1 ms of the store's time (case 37)."""
+STATUS_LIMIT = 250
+"""Visitors that one run of ``status`` may be for: under 1 ms of the store's time (case 37)."""
 REVOKED_PAGE = 10_000
 """Ids read in one run of ``revocations``: about 2 ms of the store's time (case 37)."""
 REVOKED_MOST = 100_000
@@ -65,9 +67,8 @@ class WaitingRoom:
         self._join: CoalescedScript[tuple[str, str], Standing] = CoalescedScript(
             SaleScript(store, _PACKAGE, "join", Line), _standings
         )
-        self._status: CoalescedScript[str, Standing] = CoalescedScript(
-            SaleScript(store, _PACKAGE, "status", Line), _standings
-        )
+        self._statuses = SaleScript(store, _PACKAGE, "status", Line)
+        self._status: CoalescedScript[str, Standing] = CoalescedScript(self._statuses, _standings)
         self._claim: CoalescedScript[tuple[str, str], Place] = CoalescedScript(
             SaleScript(store, _PACKAGE, "claim", Line), lambda line: line.places
         )
@@ -99,6 +100,10 @@ class WaitingRoom:
     def status(self, sale: SaleRef, visitor: str) -> asyncio.Future[Standing]:
         """Where the visitor stands; changes nothing (W5)."""
         return self._status.submit(sale, visitor)
+
+    async def statuses(self, sale: SaleRef, visitors: Sequence[str]) -> Line:
+        """Where at most ``STATUS_LIMIT`` visitors stand, in order: one read, without a future each."""
+        return await self._statuses(sale, list(visitors))
 
     def claim(self, sale: SaleRef, visitor: str) -> asyncio.Future[Place]:
         """Turn the visitor's call into an admission; a repeated claim gives the same one (W11)."""
@@ -133,9 +138,11 @@ class WaitingRoom:
         """End one admission, as done or as left; a newer one of the same visitor stays."""
         return self._leave.submit(sale, (visitor, admission, completed))
 
-    async def called(self, sale: SaleRef, from_ms: int, *, now_ms: int = 0) -> Called:
+    async def called(
+        self, sale: SaleRef, from_ms: int, *, limit: int = CALLED_PAGE, now_ms: int = 0
+    ) -> Called:
         """Who is invited, with claim deadlines of ``from_ms`` and later: a page, the earliest first."""
-        return await self._called(sale, [from_ms, CALLED_PAGE], now_ms=now_ms)
+        return await self._called(sale, [from_ms, limit], now_ms=now_ms)
 
     async def revocations(self, sale: SaleRef) -> list[str]:
         """How the ids of admissions begin that ended before their token's expiry (W12).

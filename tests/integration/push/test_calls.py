@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+
+from fairdrop.clock import now_ms
 from fairdrop.drivers.store import Store
 from fairdrop.ids import SaleRef
 from fairdrop.waiting_room import WaitingRoom
@@ -57,6 +60,24 @@ async def test_a_crowd_called_between_two_looks_is_found_whole(
     crowd = [f"visitor-{number}" for number in range(2_300)]
     await call(room, sale.ref, *crowd)
     assert sorted(await calls.since_last(sale.ref)) == sorted(crowd)
+
+
+async def test_a_crowd_called_in_one_millisecond_is_found_whole(
+    store: Store, sale: DrivenSale
+) -> None:
+    """Pages go by the deadline, and all of these have the same."""
+    await sale.load(cap=10_000, rate_milli=50_000_000)
+    room = WaitingRoom(store)
+    calls = Calls(room)
+    crowd = [f"visitor-{number}" for number in range(3_300)]
+    await asyncio.gather(*(room.join(sale.ref, visitor) for visitor in crowd))
+    at_ms = now_ms()
+    while (await room.tick(sale.ref, now_ms=at_ms)).more:
+        pass
+    deadlines = {until for _, until in (await room.called(sale.ref, 0, limit=5_000)).people}
+    assert len(deadlines) == 1
+    assert sorted(await calls.since_last(sale.ref)) == sorted(crowd)
+    assert await calls.since_last(sale.ref) == []
 
 
 async def test_a_process_that_starts_finds_who_is_invited_and_an_epoch_starts_anew(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from contextlib import AsyncExitStack
 from typing import Any
 
 import aiohttp
@@ -133,6 +134,39 @@ async def test_the_store_is_read_as_often_for_many_as_for_one(
             stream.close()
 
 
+async def test_a_crowd_that_came_at_once_is_told_within_one_tick_of_being_called(
+    push: Push, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """W7: each of them, a read for each piece of the crowd; benchmarks/sockets.py has the times."""
+    monkeypatch.setattr(feed, "STATUS_LIMIT", 50)
+    sale = await loaded(client, push, rate_per_s=10_000, cap=1_000, line_cap_factor=0)
+    room = push.parts.waiting_room
+    visitors = [new_secret_id() for _ in range(120)]
+    for visitor in visitors:
+        await room.join(sale, visitor)
+    async with AsyncExitStack() as stack:
+        crowd = [
+            await stack.enter_async_context(
+                push.listen(FORMS[number % 2], sale.id, push.cookie(visitor))
+            )
+            for number, visitor in enumerate(visitors)
+        ]
+        for heard in crowd:
+            await heard.until("place", state="WAITING")
+        reads: list[int] = []
+        statuses = room.statuses
+
+        async def counted(ref: SaleRef, people: list[str]) -> Any:
+            reads.append(len(people))
+            return await statuses(ref, people)
+
+        monkeypatch.setattr(type(room), "statuses", lambda _room, *given: counted(*given))
+        assert (await room.tick(sale)).called == 120
+        positions = [(await heard.until("place", state="READY"))["position"] for heard in crowd]
+    assert positions == list(range(1, 121)), "each heard their own"
+    assert reads == [50, 50, 20]
+
+
 async def test_a_reader_that_does_not_read_is_dropped_and_disturbs_nobody(
     push: Push, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -170,7 +204,7 @@ async def test_a_reader_that_does_not_read_is_dropped_and_disturbs_nobody(
 
 async def test_what_waits_for_one_stream_is_bounded() -> None:
     """W7: the newest document replaces the one before, and few personal messages wait."""
-    listener = Listener(Form.SSE, "visitor", None)
+    listener = Listener(Form.SSE, "visitor", None, lambda *_: None)
     for number in range(100):
         listener.offer(Broadcast.of(b"%d" % number))
     taken = [listener.tell(Message("place", b"{}")) for _ in range(100)]
@@ -178,7 +212,7 @@ async def test_what_waits_for_one_stream_is_bounded() -> None:
     personal, broadcast = await listener.take()
     assert len(personal) == MOST_PERSONAL
     assert broadcast is not None
-    assert broadcast.sse == b"event: sale\ndata: 99\n\n"
+    assert broadcast.message.sse() == b"event: sale\ndata: 99\n\n"
 
 
 @each_form

@@ -110,7 +110,7 @@ class PushApp:
         self.counts.open[form] += 1
         try:
             pump = streams.send_events if form is Form.SSE else streams.send_messages
-            await pump(listener, headers, receive, send, self._sent)
+            await pump(listener, headers, receive, send)
         finally:
             self.counts.open[form] -= 1
             if self._stopping and not any(self.counts.open.values()):
@@ -138,7 +138,7 @@ class PushApp:
             self.counts.refused += 1
             raise unavailable("streams_full", _FULL, 30)
         connection: Connection | None = scope.get(KEY)
-        listener = Listener(form, visitor, connection)
+        listener = Listener(form, visitor, connection, self._sent)
         if connection is not None:
             connection.on_lost = listener.end
         feed = self._feeds.get(sale.id)

@@ -11,6 +11,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from fairdrop.waiting_room import CALLED_PAGE
+
 if TYPE_CHECKING:
     from fairdrop.ids import SaleRef
     from fairdrop.waiting_room import Called, WaitingRoom
@@ -45,12 +47,15 @@ class Calls:
         if page.claim_ttl_ms != self._claim_ttl_ms and not whole:
             # Deadlines may lie before those given out under the longer time.
             whole, page = True, await self._page(sale, 0)
-        people = dict(page.people)
+        people, limit = dict(page.people), CALLED_PAGE
         while page.more:
-            page = await self._page(sale, page.people[-1][1])
-            if not any(visitor not in people for visitor, _ in page.people):
-                break
+            known = len(people)
+            page = await self._page(sale, page.people[-1][1], limit)
             people.update(page.people)
+            if (
+                len(people) == known
+            ):  # More were called in one millisecond than a page has room for.
+                limit *= 2
         found = [name for name, until in people.items() if self._known.get(name) != until]
         if whole:
             self._known = people
@@ -61,5 +66,5 @@ class Calls:
         self._latest_ms = max(people.values(), default=self._latest_ms)
         return found
 
-    async def _page(self, sale: SaleRef, from_ms: int) -> Called:
-        return await self._waiting_room.called(sale, max(0, from_ms))
+    async def _page(self, sale: SaleRef, from_ms: int, limit: int = CALLED_PAGE) -> Called:
+        return await self._waiting_room.called(sale, max(0, from_ms), limit=limit)

@@ -1,8 +1,9 @@
-"""The server's protocols, with the two things that ASGI does not give: dropping a peer, and its end.
+"""The server's protocols, with what ASGI does not give: dropping a peer, its end, writing at once.
 
 An application that wants to know of a disconnect has to wait in ``receive``, which takes a second
-task for each stream; and it cannot drop a peer that reads nothing, since closing waits for what is
-buffered to be sent. Both are one line where the transport is at hand.
+task for each stream; it cannot drop a peer that reads nothing, since closing waits for what is
+buffered to be sent; and a message for ten thousand streams takes ten thousand turns of their tasks,
+each framing it anew. All three are a few lines where the transport is at hand.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.protocol import State
 
 if TYPE_CHECKING:
     import asyncio
@@ -33,13 +35,24 @@ _POLICY_VIOLATION = 1008
 class Connection:
     """One connection, for the application."""
 
-    __slots__ = ("_transport", "on_lost")
+    __slots__ = ("_keeps_up", "_transport", "on_lost")
 
-    def __init__(self, transport: asyncio.Transport) -> None:
-        """Take the transport."""
+    def __init__(self, transport: asyncio.Transport, keeps_up: Callable[[], bool]) -> None:
+        """Take the transport, and what tells whether the peer reads what it is sent."""
         self._transport = transport
+        self._keeps_up = keeps_up
         self.on_lost: Callable[[], None] | None = None
         """Called once, when the connection has ended."""
+
+    def write(self, data: bytes) -> bool:
+        """Put whole frames or chunks out at once; False, with nothing done, for a peer to wait for.
+
+        Only between two messages of the application, once its answer has begun.
+        """
+        if self._transport.is_closing() or not self._keeps_up():
+            return False
+        self._transport.write(data)
+        return True
 
     def abort(self) -> None:
         """End it at once; what is buffered is thrown away."""
@@ -78,7 +91,10 @@ class HttpProtocol(HttpToolsProtocol):
         """Put the connection into the new scope."""
         super().on_message_begin()
         scope: dict[str, Any] = self.scope  # type: ignore[assignment]
-        scope[KEY] = Connection(self.transport)
+        scope[KEY] = Connection(self.transport, self._keeps_up)
+
+    def _keeps_up(self) -> bool:
+        return not self.flow.write_paused
 
     def on_headers_complete(self) -> None:
         """The request is whole: from here on the application decides how long it takes."""
@@ -102,7 +118,10 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
         super().handle_connect(event)
         scope: dict[str, Any] | None = getattr(self, "scope", None)
         if scope is not None:
-            scope[KEY] = Connection(self.transport)
+            scope[KEY] = Connection(self.transport, self._keeps_up)
+
+    def _keeps_up(self) -> bool:
+        return self.writable.is_set() and self.conn.state is State.OPEN and not self.close_sent
 
     def send_receive_event_to_app(self) -> None:
         """Whatever it was, nobody waits for it."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import structlog
 
 from fairdrop.drivers.sale_scripts import SaleNotLoaded
 from fairdrop.errors import FairdropError
+from fairdrop.waiting_room import STATUS_LIMIT
 from fairdrop.web.data_plane.line import status_body
 
 from .calls import Calls
@@ -36,8 +38,8 @@ HEARTBEAT_S = 4.5
 """A document is sent at least this often: it keeps the clock, and tells both sides of a dead line."""
 SLOW_S = 10.0
 """How long one message may take to go into a socket before its reader is dropped."""
-PLACES_AT_ONCE = 2_000
-"""Personal statuses read in one tick; whoever came with more others is told in the next one."""
+TELLING_S = 0.5
+"""How long a tick tells places before it tells everybody the stock; the rest is told by the next."""
 
 
 class Feed:
@@ -66,7 +68,7 @@ class Feed:
         self.listeners.add(listener)
         if self._newest is not None:
             # A copy, since the time to reach everybody is not to be measured by who comes later.
-            listener.offer(Broadcast(self._newest.sse, self._newest.text, 0.0))
+            listener.offer(Broadcast(self._newest.message, 0.0))
         if listener.visitor is not None:
             self._persons[listener.visitor] = (*self._persons.get(listener.visitor, ()), listener)
             self._unread[listener.visitor] = None
@@ -112,8 +114,12 @@ class Feed:
                 self._failing = True
             except Exception:  # noqa: BLE001 - a bug in one tick ends no feed
                 _log.exception("feed_failed", sale=self.sale_id)
+                self._failing = True
             self._drop_slow()
-            await asyncio.sleep(max(0.05, TICK_S - (clock() - began)))
+            if self._unread and not self._failing:  # There was no time to tell all of them.
+                await asyncio.sleep(0)
+            else:
+                await asyncio.sleep(max(0.05, TICK_S - (clock() - began)))
 
     async def _tick(self) -> None:
         sale = self._parts.catalog.known(self.sale_id) or await self._parts.catalog.sale(
@@ -123,30 +129,29 @@ class Feed:
             return
         document = await self._live.fresh(sale)
         if self._persons:
-            for visitor in await self._calls.since_last(sale.ref):
-                if visitor in self._persons:
-                    self._unread[visitor] = None
+            called = [
+                visitor
+                for visitor in await self._calls.since_last(sale.ref)
+                if visitor in self._persons
+            ]
+            if called:  # They hear it before those who have just come hear where they stand.
+                self._unread = dict.fromkeys(called) | self._unread
         # Whose turn it is hears it before everybody hears how many units are left.
         await self._tell_places(sale)
         self._announce(sale, document)
 
     async def _tell_places(self, sale: Sale) -> None:
-        visitors = list(self._unread)[:PLACES_AT_ONCE]
-        standings = await asyncio.gather(
-            *(self._parts.waiting_room.status(sale.ref, visitor) for visitor in visitors),
-            return_exceptions=True,
-        )
-        for visitor, standing in zip(visitors, standings, strict=True):
-            if isinstance(standing, BaseException):
-                continue  # Still unread: told by the next tick that can.
-            self._unread.pop(visitor, None)
-            body = status_body(self._parts, sale, visitor, standing.place, standing.line)
-            message = Message("place", body)
-            self._drop(
-                listener
-                for listener in self._persons.get(visitor, ())
-                if not listener.tell(message)
-            )
+        """A read for each piece of them; while the next is read, the one before goes out."""
+        until = time.monotonic() + TELLING_S
+        while self._unread and time.monotonic() < until:
+            visitors = list(islice(self._unread, STATUS_LIMIT))
+            line = await self._parts.waiting_room.statuses(sale.ref, visitors)
+            for visitor, place in zip(visitors, line.places, strict=True):
+                self._unread.pop(visitor, None)
+                listeners = self._persons.get(visitor)
+                if listeners:
+                    message = Message("place", status_body(self._parts, sale, visitor, place, line))
+                    self._drop(each for each in listeners if not each.tell(message))
 
     def _announce(self, sale: Sale, document: LiveDocument) -> None:
         figures = document.figures

@@ -8,8 +8,14 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from websockets.frames import Frame, Opcode
+
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .connection import Connection
+
+    Sent = Callable[["Form", "Broadcast | None"], None]
 
 MOST_PERSONAL = 8
 """Messages for one person that may wait; who is further behind than that does not listen."""
@@ -25,12 +31,13 @@ class Form(Enum):
 class Message:
     """One message in both forms, made once however many get it."""
 
-    __slots__ = ("body", "kind")
+    __slots__ = ("_wire", "body", "kind")
 
     def __init__(self, kind: str, body: bytes) -> None:
         """``body`` is JSON in one line."""
         self.kind = kind
         self.body = body
+        self._wire: dict[Form, bytes] = {}
 
     def sse(self) -> bytes:
         """As a server-sent event."""
@@ -40,28 +47,39 @@ class Message:
         """As the text of a WebSocket's message."""
         return f'{{"type":"{self.kind}","data":{self.body.decode()}}}'
 
+    def wire(self, form: Form) -> bytes:
+        """As the bytes of a whole chunk (RFC 9112, section 7.1) or frame (RFC 6455, section 5.2)."""
+        found = self._wire.get(form)
+        if found is None:
+            if form is Form.SSE:
+                event = self.sse()
+                found = b"%x\r\n%b\r\n" % (len(event), event)
+            else:
+                found = Frame(Opcode.TEXT, self.text().encode()).serialize(mask=False)
+            self._wire[form] = found
+        return found
+
 
 @dataclass(slots=True)
 class Broadcast:
     """A public document on its way to everybody."""
 
-    sse: bytes
-    text: str
+    message: Message
     began: float
     left: int = 0
 
     @classmethod
     def of(cls, body: bytes) -> Broadcast:
-        """The document in both forms."""
-        message = Message("sale", body)
-        return cls(message.sse(), message.text(), time.monotonic())
+        """The document, from now on."""
+        return cls(Message("sale", body), time.monotonic())
 
 
 class Listener:
     """What waits for one stream: the newest public document, and a few messages for its person.
 
-    A newer document replaces one that was not sent yet, so the memory of a stream does not grow
-    however slowly its client reads. One task sends; anything may offer.
+    While its client reads, what is offered goes into the socket at once. Otherwise a newer document
+    replaces one that was not sent yet, so the memory of a stream does not grow however slowly its
+    client reads. One task sends what had to wait; anything may offer.
     """
 
     __slots__ = (
@@ -73,14 +91,18 @@ class Listener:
         "connection",
         "form",
         "gone",
+        "sent",
         "visitor",
     )
 
-    def __init__(self, form: Form, visitor: str | None, connection: Connection | None) -> None:
-        """Nothing waits yet."""
+    def __init__(
+        self, form: Form, visitor: str | None, connection: Connection | None, sent: Sent
+    ) -> None:
+        """Nothing waits yet; ``sent`` is told of each message that went into the socket."""
         self.form = form
         self.visitor = visitor
         self.connection = connection
+        self.sent = sent
         self.busy_since = 0.0
         """Since when a message has been on its way into the socket; 0 while none is."""
         self.gone = False
@@ -92,6 +114,9 @@ class Listener:
 
     def offer(self, broadcast: Broadcast) -> bool:
         """Let it be the next public document; True when that replaces one that was never sent."""
+        if self._put(broadcast.message):
+            self.sent(self.form, broadcast)
+            return False
         replaced, self._broadcast = self._broadcast, broadcast
         if replaced is not None:
             replaced.left -= 1
@@ -100,6 +125,9 @@ class Listener:
 
     def tell(self, message: Message) -> bool:
         """Add a message for the person; False when too many wait already."""
+        if self._put(message):
+            self.sent(self.form, None)
+            return True
         if len(self._personal) >= MOST_PERSONAL:
             return False
         self._personal += (message,)
@@ -127,6 +155,14 @@ class Listener:
         taken = self._personal, self._broadcast
         self._personal, self._broadcast = (), None
         return taken
+
+    def _put(self, message: Message) -> bool:
+        """Send it without the task's turn, while that has nothing to do and the client reads."""
+        return (
+            self._waiter is not None
+            and self.connection is not None
+            and self.connection.write(message.wire(self.form))
+        )
 
     def _wake(self) -> None:
         waiter, self._waiter = self._waiter, None

@@ -10,13 +10,9 @@ from fairdrop.web.wire import send_problem
 from .listener import Form
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from fairdrop.web.wire import Header, Problem, Receive, Scope, Send
 
-    from .listener import Broadcast, Listener
-
-    Sent = Callable[[Form, Broadcast | None], None]
+    from .listener import Listener
 
 _EVENTS: list[Header] = [
     (b"content-type", b"text/event-stream; charset=utf-8"),
@@ -27,7 +23,7 @@ _SERVICE_RESTART = 1012
 
 
 async def send_events(
-    listener: Listener, headers: list[Header], _receive: Receive, send: Send, sent: Sent
+    listener: Listener, headers: list[Header], _receive: Receive, send: Send
 ) -> None:
     """Server-sent events until the listener is closed."""
     await send({"type": "http.response.start", "status": 200, "headers": [*_EVENTS, *headers]})
@@ -44,16 +40,16 @@ async def send_events(
         listener.busy_since = time.monotonic()
         for message in personal:
             await put(message.sse())
-            sent(Form.SSE, None)
+            listener.sent(Form.SSE, None)
         if broadcast is not None:
-            await put(broadcast.sse)
-            sent(Form.SSE, broadcast)
+            await put(broadcast.message.sse())
+            listener.sent(Form.SSE, broadcast)
         listener.busy_since = 0.0
     await send({"type": "http.response.body", "body": b""})
 
 
 async def send_messages(
-    listener: Listener, headers: list[Header], receive: Receive, send: Send, sent: Sent
+    listener: Listener, headers: list[Header], receive: Receive, send: Send
 ) -> None:
     """WebSocket messages until the listener is closed."""
     await receive()
@@ -65,10 +61,10 @@ async def send_messages(
         listener.busy_since = time.monotonic()
         for message in personal:
             await send({"type": "websocket.send", "text": message.text()})
-            sent(Form.WEBSOCKET, None)
+            listener.sent(Form.WEBSOCKET, None)
         if broadcast is not None:
-            await send({"type": "websocket.send", "text": broadcast.text})
-            sent(Form.WEBSOCKET, broadcast)
+            await send({"type": "websocket.send", "text": broadcast.message.text()})
+            listener.sent(Form.WEBSOCKET, broadcast)
         listener.busy_since = 0.0
     if not listener.gone:
         await send({"type": "websocket.close", "code": _SERVICE_RESTART})
