@@ -127,6 +127,8 @@ async def front(sale: DrivenSale) -> Provoked:
 async def revocations(sale: DrivenSale) -> Provoked:
     yield "NO_SALE", await not_loaded(sale.revocations())
     await sale.load()
+    await sale.admit("a")
+    await sale.leave("a")
     yield "OK", (await sale.revocations()).status
 
 
@@ -134,13 +136,16 @@ async def revocations(sale: DrivenSale) -> Provoked:
 async def called(sale: DrivenSale) -> Provoked:
     yield "NO_SALE", await not_loaded(sale.called())
     await sale.load()
+    await sale.join("a")
+    await sale.tick()
     yield "OK", (await sale.called()).status
 
 
 @scenario
 async def tick(sale: DrivenSale) -> Provoked:
     yield "NO_SALE", await not_loaded(sale.tick())
-    await sale.load()
+    await sale.load(cap=2)
+    await sale.join("a", "b", "c")
     yield "OK", (await sale.tick()).status
 
 
@@ -194,7 +199,7 @@ async def restore(sale: DrivenSale) -> Provoked:
 async def grace(sale: DrivenSale) -> Provoked:
     yield "NO_SALE", await not_loaded(sale.grace(1_000))
     await sale.load()
-    yield "OK", (await sale.scripts.grace(sale.ref, [1_000])).status
+    yield "OK", (await sale.scripts.grace(sale.ref, [1_000], now_ms=sale.now_ms)).status
 
 
 # ---------------------------------------------------------------- access
@@ -220,7 +225,7 @@ async def entrants(sale: DrivenSale) -> Provoked:
 async def fill(sale: DrivenSale) -> Provoked:
     yield "NO_SALE", await not_loaded(sale.fill(1, "a"))
     await sale.load(mode="lobby", opens_ms=sale.now_ms + 1_000, lobby_ms=1_000)
-    await sale.join("a")
+    await sale.join("a", "b")
     yield "NOT_SHUT", (await sale.fill(1, "a")).status
     sale.pass_ms(1_000)
     await sale.tick()
@@ -230,9 +235,9 @@ async def fill(sale: DrivenSale) -> Provoked:
 
 @scenario
 async def spend(sale: DrivenSale) -> Provoked:
-    once = [("a", 1_000)]
+    once, again = [("a", 1_000, "first")], [("a", 1_000, "second")]
     yield "FRESH", (await sale.scripts.spend(sale.ref, once)).outcomes[0]
-    yield "SPENT", (await sale.scripts.spend(sale.ref, once)).outcomes[0]
+    yield "SPENT", (await sale.scripts.spend(sale.ref, again)).outcomes[0]
     yield "OK", (await sale.scripts.spend(sale.ref, once)).status
 
 

@@ -22,6 +22,7 @@ import msgspec
 from altcha.v1 import create_challenge, verify_solution
 
 from fairdrop.drivers.sale_scripts import CoalescedScript, SaleScript
+from fairdrop.ids import new_id
 
 if TYPE_CHECKING:
     from fairdrop.drivers.store import Store
@@ -75,7 +76,7 @@ class Proofs:
         self._key = hmac.digest(key, b"fairdrop proof of work", hashlib.sha256)
         self._max_number = max_number
         self._ttl_s = ttl_s
-        self._spend: CoalescedScript[tuple[str, int], SpendOutcome] = CoalescedScript(
+        self._spend: CoalescedScript[tuple[str, int, str], SpendOutcome] = CoalescedScript(
             SaleScript(store, "fairdrop.access", "spend", Spent), lambda spent: spent.outcomes
         )
 
@@ -124,7 +125,9 @@ class Proofs:
         left_s = int(said["expires"][0]) - now
         if left_s <= 0:
             return Proof.EXPIRED
-        outcome = await self._spend.submit(sale, (found.signature[:32], int(left_s * 1_000) + 1))
+        outcome = await self._spend.submit(
+            sale, (found.signature[:32], int(left_s * 1_000) + 1, new_id())
+        )
         return Proof.GOOD if outcome is SpendOutcome.FRESH else Proof.USED
 
 

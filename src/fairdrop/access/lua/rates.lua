@@ -7,6 +7,7 @@
 --   OK        the totals follow
 -- Cost: O(1) a key. What is counted is gone two periods later.
 -- Invariant: within a period a total is the sum of all counts sent for its key.
+-- Repeat: counts once more; a limit is then reached too early, never too late.
 local now = tonumber(ARGV[1])
 if now == 0 then
   local time = redis.call('TIME')

@@ -27,7 +27,7 @@
 -- Invariant: free + held + sold = quantity. A refusal leaves units, hold and deadline as they were;
 -- no change moves a deadline. What goes back is only ever what is held: never below zero.
 -- Repeat: the same answer with a key, whose first answer is kept as for reserve; without one the same
--- answer where quantities are those to have, since they are there already.
+-- answer where quantities are those to have, since they are there already; RELEASED becomes NOTHING_HELD.
 local now = tonumber(ARGV[1])
 if now == 0 then
   local time = redis.call('TIME')

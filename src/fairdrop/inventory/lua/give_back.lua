@@ -9,6 +9,7 @@
 --   NO_SALE           the store does not hold this sale
 -- Cost: O(units).
 -- Invariant: free + held + sold = quantity; the units of one refund come back once.
+-- Repeat: RETURNED becomes RETURNED_BEFORE; nothing changes.
 if redis.call('EXISTS', KEYS[1]) == 0 then return cmsgpack.pack({ 'NO_SALE' }) end
 local args = cmsgpack.unpack(ARGV[2])
 local refund, buyer, lines = args[1], args[2], args[3]

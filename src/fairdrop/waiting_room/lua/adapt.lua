@@ -11,6 +11,7 @@
 -- Cost: O(1).
 -- Invariant: one step an interval, however many workers decide. What was counted since measures were
 -- read is kept for the next step.
+-- Repeat: ADAPTED becomes TOO_LATE; nothing changes.
 local now = tonumber(ARGV[1])
 if now == 0 then
   local time = redis.call('TIME')

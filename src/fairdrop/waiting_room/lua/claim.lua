@@ -15,6 +15,7 @@
 -- Cost: O(log n) a visitor.
 -- Invariant: a visitor leaves the called set and enters the active set in one step, so
 -- called + active does not change here and the cap holds. admitted counts each admission once.
+-- Repeat: the same answer; nothing changes.
 local now = tonumber(ARGV[1])
 if now == 0 then
   local time = redis.call('TIME')

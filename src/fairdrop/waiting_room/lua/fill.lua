@@ -13,6 +13,7 @@
 -- Invariant: a person leaves the lobby and enters the line in one step, at the place that the draw gave
 -- them. Each piece counts once, so any number of workers may fill at one time, and one that begins
 -- again begins where the last one stopped. The first piece opens the sale.
+-- Repeat: OK becomes ELSEWHERE; nothing changes.
 local mode = redis.call('HGET', KEYS[1], 'mode')
 if not mode then return cmsgpack.pack({ 'NO_SALE' }) end
 local ctr = redis.call('HMGET', KEYS[2], 'drawn', 'filled', 'lobby')

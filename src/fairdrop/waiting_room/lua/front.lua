@@ -16,6 +16,7 @@
 -- Invariant: joined = lobby + waiting + called + active + missed + left + done. Places at the front have
 -- negative numbers, in the order in which this script gave them: -2,000,000,000 and up for class 1,
 -- -1,000,000,000 and up for class 2; those that arrivals and the draw give begin at 1.
+-- Repeat: PLACED becomes UNCHANGED; nothing changes.
 local mode = redis.call('HGET', KEYS[1], 'mode')
 if not mode then return cmsgpack.pack({ 'NO_SALE' }) end
 local opens = tonumber(redis.call('HGET', KEYS[1], 'opens_ms') or '0')

@@ -8,6 +8,7 @@
 --   NO_SALE   the store does not hold this sale
 -- Cost: O(1).
 -- Invariant: nothing but the time changes.
+-- Repeat: the same answer, counted from the later moment.
 local now = tonumber(ARGV[1])
 if now == 0 then
   local time = redis.call('TIME')

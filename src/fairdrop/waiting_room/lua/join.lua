@@ -24,6 +24,7 @@
 -- else, so arrival order is the order in which this script saw people, whatever their servers'
 -- clocks say. Entrants of the lobby take the numbers 1..drawn; the first arrival after the opening
 -- window (or tick) shuts the lobby for ever, and stands behind all of them.
+-- Repeat: the same answer; nothing changes.
 local now = tonumber(ARGV[1])
 if now == 0 then
   local time = redis.call('TIME')

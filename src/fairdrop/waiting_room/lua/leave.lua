@@ -14,6 +14,7 @@
 -- Invariant: each place given out ends exactly once, in left or in done. An admission that ends before
 -- its lease is in the list of revoked tokens until the token has expired by itself (W12). Who leaves the
 -- lobby keeps the entry, marked: it stays in the list that is drawn, and its place is left empty.
+-- Repeat: LEFT becomes NOT_THERE; nothing changes.
 local now = tonumber(ARGV[1])
 if now == 0 then
   local time = redis.call('TIME')

@@ -8,6 +8,7 @@
 --   NO_SALE   the store does not hold this sale
 -- Cost: O(1); a web worker calls it once a second, however many requests it served.
 -- Invariant: what is counted here is taken away by exactly one step of the pace.
+-- Repeat: counts once more; one step of the pace sees a second of one worker twice.
 if redis.call('EXISTS', KEYS[1]) == 0 then return cmsgpack.pack({ 'NO_SALE' }) end
 local counts = cmsgpack.unpack(ARGV[2])
 for i, name in ipairs({ 'requests', 'slow', 'failed' }) do

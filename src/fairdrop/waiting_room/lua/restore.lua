@@ -18,6 +18,7 @@
 -- Invariant: called + active never exceed the cap: whoever was inside and finds no room waits at the
 -- old position, ahead of all who were behind them. Each place is given back once at the most. The
 -- sequence goes on behind every position that came back, and so does that of invited people (front.lua).
+-- Repeat: RESTORED and ADMITTED_AGAIN become HAS_PLACE; nothing changes.
 local now = tonumber(ARGV[1])
 if now == 0 then
   local time = redis.call('TIME')

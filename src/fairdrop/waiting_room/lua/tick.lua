@@ -16,6 +16,7 @@
 -- than the bucket holds plus the rate times the span, however many servers run this. The serving
 -- number never passes the tail, nor what has been filled of the draw: whoever the draw has put ahead is
 -- in the line before anybody behind them can be called.
+-- Repeat: at the same moment nothing changes, unless the limit stopped it: then it goes on.
 -- The token bucket (a counter that fills at the rate and holds burst_ms of it, at least one person;
 -- nothing at rate 0) is that of RFC 2697's single bucket, in thousandths of a person. So the first
 -- second after a quiet moment brings one second's people and the burst, not two seconds' people. An
