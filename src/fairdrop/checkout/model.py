@@ -123,16 +123,3 @@ class Inserted(msgspec.Struct, frozen=True):
     lost: list[str | int] = []
     created_at: datetime | None = None
     """When it was WRITTEN."""
-
-
-class Opened(msgspec.Struct, frozen=True):
-    """A payment to make at the gateway: the order's amount, and until when."""
-
-    order: str
-    sale: str
-    epoch: int
-    gateway: str
-    capture: str
-    amount_minor: int
-    currency: str
-    deadline: datetime

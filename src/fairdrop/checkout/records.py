@@ -11,17 +11,18 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+import asyncpg
+
 from fairdrop.drivers.database import Queries
+from fairdrop.ids import new_id
 from fairdrop.outbox import Event, insert_events
 
-from .model import Inserted, InsertOutcome, NewOrder, Opened, Order, OrderLine, Payment
+from .model import Inserted, InsertOutcome, NewOrder, Order, OrderLine, Payment
 from .rules import Cause, OrderState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
-
-    import asyncpg
 
     from fairdrop.drivers.database import Connection, Database
 
@@ -34,54 +35,95 @@ async def insert_orders(database: Database, orders: Sequence[NewOrder]) -> list[
     """Write the orders with their units in one transaction; each stands or falls alone.
 
     An order whose unit belongs to another order is left out whole, and told which units those were
-    (H8). Running it again with the same orders answers EXISTS for what was written before.
+    (H8). Running it again with the same orders answers EXISTS for what was written before. Cost: one
+    statement, unless units were lost.
     """
     # A double click: the same order twice in one batch is written once, and the second one finds it.
     first = {order.id: order for order in reversed(orders)}
     ordered = sorted(first.values(), key=lambda order: order.id)
-    by_id = {UUID(order.id): order for order in ordered}
-    async with database.transaction() as connection:
-        rows = await connection.fetch(
-            SQL["insert_orders"],
-            list(by_id),
-            [UUID(order.sale) for order in ordered],
-            [order.buyer for order in ordered],
-            [order.admission for order in ordered],
-            [order.currency for order in ordered],
-            [order.subtotal_minor for order in ordered],
-            [order.fee_minor for order in ordered],
-            [order.email for order in ordered],
-            [order.name for order in ordered],
-            [order.deadline for order in ordered],
-            [",".join(order.verified) for order in ordered],
-        )
-        written = {row["id"]: row["created_at"] for row in rows}
-        wanted = [
-            (UUID(variant), serial, key)
-            for key in written
-            for variant, serials, _ in by_id[key].lines
-            for serial in serials
-        ]
-        lost = await insert_units(connection, wanted, "HELD")
-        good = [by_id[key] for key in sorted(written) if key not in lost]
-        if lost:
-            await connection.execute(SQL["drop_orders"], list(lost))
-        if good:
-            await _insert_what_belongs(connection, good)
-    return [
-        _inserted(UUID(order.id), written if first[order.id] is order else {}, lost)
-        for order in orders
-    ]
+    lost: dict[str, list[str | int]] = {}
+    async with database.connection() as connection:
+        try:
+            rows = await connection.fetch(SQL["write_orders"], *_order_columns(ordered))
+        except asyncpg.UniqueViolationError:
+            lost = await _units_of_others(connection, ordered)
+            rest = [order for order in ordered if order.id not in lost]
+            # What is taken just now lets the batch fail: each order is then tried alone.
+            rows = (
+                await connection.fetch(SQL["write_orders"], *_order_columns(rest)) if rest else []
+            )
+    written = {str(row["id"]): row["created_at"] for row in rows}
+    return [_inserted(order, written if first[order.id] is order else {}, lost) for order in orders]
 
 
 def _inserted(
-    key: UUID, written: Mapping[UUID, datetime], lost: Mapping[UUID, list[str | int]]
+    order: NewOrder, written: Mapping[str, datetime], lost: Mapping[str, list[str | int]]
 ) -> Inserted:
-    if key in lost:
-        return Inserted(InsertOutcome.UNITS_TAKEN, lost[key])
-    if key in written:
-        return Inserted(InsertOutcome.WRITTEN, created_at=written[key])
+    if order.id in lost:
+        return Inserted(InsertOutcome.UNITS_TAKEN, lost[order.id])
+    if order.id in written:
+        return Inserted(InsertOutcome.WRITTEN, created_at=written[order.id])
     return Inserted(InsertOutcome.EXISTS)
+
+
+async def _units_of_others(
+    connection: Connection, orders: Sequence[NewOrder]
+) -> dict[str, list[str | int]]:
+    """For new orders that want units of others, also of one another: these, as variants and serials."""
+    known = {
+        str(row["id"])
+        for row in await connection.fetch(SQL["known_orders"], [order.id for order in orders])
+    }
+    wanted = [
+        (variant, serial, order.id)
+        for order in orders
+        if order.id not in known
+        for variant, serials, _ in order.lines
+        for serial in serials
+    ]
+    variants = [variant for variant, _, _ in wanted]
+    serials = [serial for _, serial, _ in wanted]
+    owners = {
+        (str(row["variant_id"]), row["serial"]): str(row["order_id"])
+        for row in await connection.fetch(SQL["owners_of_units"], variants, serials)
+    }
+    lost: dict[str, list[str | int]] = defaultdict(list)
+    for variant, serial, order in wanted:
+        if owners.setdefault((variant, serial), order) != order:
+            lost[order] += [variant, serial]
+    return dict(lost)
+
+
+def _order_columns(orders: Sequence[NewOrder]) -> Iterator[Sequence[object]]:
+    """What ``write_orders`` takes: the orders' columns, then their lines'."""
+    yield from zip(
+        *(
+            (
+                order.id,
+                order.sale,
+                order.buyer,
+                order.admission,
+                order.currency,
+                order.subtotal_minor,
+                order.fee_minor,
+                order.email,
+                order.name,
+                order.deadline,
+                ",".join(order.verified),
+                new_id(),
+            )
+            for order in orders
+        ),
+        strict=True,
+    )
+    yield from zip(
+        *(
+            (order.id, variant, ",".join(map(str, serials)), price_minor)
+            for order in orders
+            for variant, serials, price_minor in order.lines
+        ),
+        strict=True,
+    )
 
 
 async def insert_units(
@@ -107,30 +149,6 @@ async def insert_units(
     return dict(lost)
 
 
-async def _insert_what_belongs(connection: Connection, orders: Sequence[NewOrder]) -> None:
-    lines = [
-        (UUID(order.id), UUID(variant), ",".join(map(str, serials)), price)
-        for order in orders
-        for variant, serials, price in order.lines
-    ]
-    await connection.execute(SQL["insert_lines"], *zip(*lines, strict=True))
-    await connection.execute(
-        SQL["insert_deadlines"],
-        [UUID(order.id) for order in orders],
-        [order.deadline for order in orders],
-    )
-    await note_transitions(
-        connection, ((UUID(order.id), None, OrderState.RESERVED, Cause.START) for order in orders)
-    )
-    await insert_events(
-        connection,
-        [
-            Event(order.id, "order.reserved", {"order": order.id, "sale": order.sale})
-            for order in orders
-        ],
-    )
-
-
 async def note_transitions(
     connection: Connection,
     steps: Iterable[tuple[UUID, str | None, str, str]],
@@ -145,52 +163,41 @@ async def note_transitions(
 
 async def begin_payments(
     database: Database, items: Sequence[tuple[str, str]]
-) -> list[Opened | None]:
-    """RESERVED -> PAYMENT_PENDING for (order, buyer) whose deadline has not passed, else None."""
-    wanted = sorted({(UUID(order_id), buyer) for order_id, buyer in items})
-    async with database.transaction() as connection:
-        rows = await connection.fetch(SQL["begin_payment"], *zip(*wanted, strict=True))
-        if rows:
-            begun = [row["id"] for row in rows]
-            await connection.execute(
-                SQL["insert_payments"],
-                begun,
-                [row["gateway"] for row in rows],
-                [row["total_minor"] for row in rows],
-                [row["currency"] for row in rows],
-            )
-            await connection.execute(
-                SQL["payments_begun"], begun, [row["deadline"] for row in rows], CHECK_AFTER_MS
-            )
-            before, after = OrderState.RESERVED, OrderState.PAYMENT_PENDING
-            await note_transitions(
-                connection, ((row["id"], before, after, Cause.PAY) for row in rows)
-            )
-    opened = {
-        (str(row["id"]), row["buyer"]): Opened(
-            order=str(row["id"]),
-            sale=str(row["sale_id"]),
-            epoch=row["epoch"],
-            gateway=row["gateway"],
-            capture=row["capture"],
-            amount_minor=row["total_minor"],
-            currency=row["currency"],
-            deadline=row["deadline"],
-        )
-        for row in rows
-    }
-    # Of two calls with the same order in one batch, the second finds the payment begun.
-    return [opened.pop(item, None) for item in items]
+) -> list[Order | None]:
+    """RESERVED -> PAYMENT_PENDING for (order, buyer) whose deadline has not passed, else None.
 
-
-async def payments_opened(database: Database, opened: Sequence[tuple[str, str, str]]) -> list[None]:
-    """Record the intents that the gateway has made: (order, intent, page)."""
+    The orders are those of after the step, with a payment that has no page yet. One statement.
+    """
+    orders, buyers = zip(*sorted(set(items)), strict=True)
     async with database.connection() as connection:
-        orders, intents, urls = zip(*sorted(opened), strict=True)
-        await connection.execute(
-            SQL["payments_opened"], [UUID(order) for order in orders], intents, urls
+        rows = await connection.fetch(SQL["begin_payments"], orders, buyers, CHECK_AFTER_MS)
+    begun = {(str(row["id"]), row["buyer"]): _order(row, _lines(row)) for row in rows}
+    # Of two calls with the same order in one batch, the second finds the payment begun.
+    return [begun.pop(item, None) for item in items]
+
+
+def _lines(row: asyncpg.Record) -> list[OrderLine]:
+    """The lines of an order whose row has them as arrays, in the order of the sale's variants."""
+    columns = (row[name] for name in ("variants", "products", "variant_names", "serials", "prices"))
+    lines = []
+    for variant, product, name, text, price_minor in zip(*columns, strict=True):
+        serials = [int(serial) for serial in text.split(",")]
+        lines.append(OrderLine(str(variant), product, name, len(serials), serials, price_minor))
+    return lines
+
+
+async def payments_opened(database: Database, opened: Sequence[tuple[str, str, str]]) -> list[bool]:
+    """Record the intents that the gateway has made: (order, intent, page). One statement.
+
+    Returns for each whether this is where the order is paid from here on: False when it had a payment
+    before, or is over in the meantime.
+    """
+    async with database.connection() as connection:
+        rows = await connection.fetch(
+            SQL["payments_opened"], *zip(*sorted(set(opened)), strict=True)
         )
-    return [None] * len(opened)
+    payable = {str(row["order_id"]): row["payable"] for row in rows}
+    return [payable.get(order, False) for order, _, _ in opened]
 
 
 async def cancel(database: Database, order_id: str, buyer: str) -> OrderState | None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import asyncpg
 import structlog
+from msgspec.structs import replace
 
 from fairdrop import faults
 from fairdrop.batching import Batcher
@@ -25,7 +26,6 @@ from .model import (
     Inserted,
     InsertOutcome,
     NewOrder,
-    Opened,
     Order,
     OrderLine,
     PayRefusal,
@@ -74,10 +74,10 @@ class Checkout:
         async def insert(orders: list[NewOrder]) -> list[Inserted]:
             return await records.insert_orders(database, orders)
 
-        async def begin(items: list[tuple[str, str]]) -> list[Opened | None]:
+        async def begin(items: list[tuple[str, str]]) -> list[Order | None]:
             return await records.begin_payments(database, items)
 
-        async def opened(intents: list[tuple[str, str, str]]) -> list[None]:
+        async def opened(intents: list[tuple[str, str, str]]) -> list[bool]:
             return await records.payments_opened(database, intents)
 
         async def look(order_ids: list[str]) -> list[Order | None]:
@@ -86,10 +86,10 @@ class Checkout:
         self._insert: Batcher[NewOrder, Inserted] = Batcher(
             "orders.insert", insert, max_batch=200, max_in_flight=2, retry_singly=_ITEM_FAULTS
         )
-        self._begin: Batcher[tuple[str, str], Opened | None] = Batcher(
+        self._begin: Batcher[tuple[str, str], Order | None] = Batcher(
             "orders.pay", begin, max_batch=200, max_in_flight=2
         )
-        self._opened: Batcher[tuple[str, str, str], None] = Batcher(
+        self._opened: Batcher[tuple[str, str, str], bool] = Batcher(
             "payments.opened", opened, max_batch=200, max_in_flight=2, retry_singly=_ITEM_FAULTS
         )
         self._look: Batcher[str, Order | None] = Batcher(
@@ -158,30 +158,20 @@ class Checkout:
         """
         if not is_uuid(order_id):
             return PayRefusal.NO_ORDER
-        opened = await self._begin.submit((order_id, buyer))
-        if opened is not None:
-            await self._follow_deadline(opened)
-            await self._create_intent(
-                opened.gateway,
-                opened.order,
-                opened.amount_minor,
-                opened.currency,
-                CaptureMode(opened.capture),
-            )
+        begun = await self._begin.submit((order_id, buyer))
+        if begun is not None:
+            await self._follow_deadline(begun)
+            opened = await self._create_intent(begun)
+            if opened is not None:
+                return opened
         order = await self.order(order_id, buyer)
         if order is None:
             return PayRefusal.NO_ORDER
         if order.state is not OrderState.PAYMENT_PENDING or order.payment is None:
             return PayRefusal.NOT_PAYABLE
         if order.payment.url is None:
-            await self._create_intent(
-                order.gateway,
-                order.id,
-                order.total_minor,
-                order.currency,
-                CaptureMode(order.capture),
-            )
-            order = await self.order(order_id, buyer)
+            opened = await self._create_intent(order)
+            order = opened or await self.order(order_id, buyer)
         return order if order is not None else PayRefusal.NO_ORDER
 
     async def cancel(self, sale: SaleRef, order_id: str, buyer: str) -> Order | PayRefusal:
@@ -197,40 +187,38 @@ class Checkout:
         await self._free_quietly(sale, order_id)
         return order
 
-    async def _create_intent(
-        self,
-        gateway_name: str,
-        order_id: str,
-        amount_minor: int,
-        currency: str,
-        capture: CaptureMode,
-    ) -> None:
-        gateway = self._gateways.get(gateway_name)
+    async def _create_intent(self, order: Order) -> Order | None:
+        """The order as its buyer can pay it now; None when it has to be looked at anew."""
+        gateway = self._gateways.get(order.gateway)
         if gateway is None:
-            raise GatewayUnavailable(f"gateway {gateway_name} is not configured")
+            raise GatewayUnavailable(f"gateway {order.gateway} is not configured")
         intent = await gateway.create(
             PaymentRequest(
-                reference=order_id,
-                amount_minor=amount_minor,
-                currency=currency,
-                idempotency_key=order_id,
-                return_url=self._return_url(order_id),
-                capture=capture,
+                reference=order.id,
+                amount_minor=order.total_minor,
+                currency=order.currency,
+                idempotency_key=order.id,
+                return_url=self._return_url(order.id),
+                capture=CaptureMode(order.capture),
             )
         )
         faults.passing(faults.Point.INTENT_MADE)
-        await self._opened.submit((order_id, intent.id, intent.pay_url))
+        payable = await self._opened.submit((order.id, intent.id, intent.pay_url))
+        if not payable or order.payment is None:
+            return None
+        payment = replace(order.payment, url=intent.pay_url, state="OPEN")
+        return replace(order, payment=payment)
 
-    async def _follow_deadline(self, opened: Opened) -> None:
+    async def _follow_deadline(self, order: Order) -> None:
         # If the store is not told, its sweep asks the row before it gives anything back.
         try:
             await self._inventory.extend(
-                SaleRef(opened.sale, opened.epoch),
-                opened.order,
-                int(opened.deadline.timestamp() * 1_000),
+                SaleRef(order.sale, order.epoch),
+                order.id,
+                int(order.deadline.timestamp() * 1_000),
             )
         except StoreUnavailable:
-            _log.warning("store_not_told", step="extend", order=opened.order)
+            _log.warning("store_not_told", step="extend", order=order.id)
 
     async def _free_quietly(self, sale: SaleRef, order_id: str) -> None:
         try:

@@ -9,7 +9,7 @@ import pytest
 from fairdrop.app import Parts
 from fairdrop.checkout import Order, OrderState, PayRefusal
 from fairdrop.ids import new_id
-from fairdrop.payments import GatewayUnavailable
+from fairdrop.payments import GatewayUnavailable, Intent, PaymentRequest
 from tests.integration.checkout.conftest import NewShop
 from tests.integration.checkout.shop import Shop, same_sale
 
@@ -23,6 +23,36 @@ async def test_paying_twice_is_one_intent_and_one_deadline(shop: Shop) -> None:
         (None, "RESERVED", "start"),
         ("RESERVED", "PAYMENT_PENDING", "pay"),
     ]
+
+
+async def test_a_payment_begun_is_told_without_reading_the_order_as_it_would_be_read(
+    sell: NewShop,
+) -> None:
+    shop = await sell(5, 4)
+    order = await shop.order(2, 1)
+    looked = shop.parts.checkout._look.items
+    paying = await shop.pay(order)
+    assert shop.parts.checkout._look.items == looked
+    assert isinstance(paying, Order)
+    assert paying.payment is not None
+    assert paying.payment.url == shop.gateway.intent_of(order.id).pay_url
+    assert paying == await shop.now(order, OrderState.PAYMENT_PENDING)
+
+
+async def test_an_order_that_ends_while_its_intent_is_made_is_not_sent_to_pay(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order = await shop.order()
+    create = shop.gateway.create
+
+    async def cancelled_meanwhile(request: PaymentRequest) -> Intent:
+        intent = await create(request)
+        await shop.cancel(order)
+        return intent
+
+    monkeypatch.setattr(shop.gateway, "create", cancelled_meanwhile)
+    assert await shop.pay(order) is PayRefusal.NOT_PAYABLE
+    assert (await shop.now(order, OrderState.CANCELLED)).payment is not None
 
 
 async def test_twenty_clicks_on_pay_in_two_processes_are_one_intent_and_one_charge(

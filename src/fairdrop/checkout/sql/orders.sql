@@ -1,15 +1,51 @@
--- name: insert_orders
--- The order rows of a batch, in id order. An id that exists, or an admission that has an order
--- already (W13), is left out of what is returned.
-INSERT INTO orders (id, sale_id, buyer, admission, state, currency, subtotal_minor, fee_minor,
-    total_minor, email, name, deadline, verified)
-SELECT id, sale_id, buyer, admission, 'RESERVED', currency, subtotal, fee, subtotal + fee, email,
-    name, deadline, string_to_array(verified, ',')
-FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::bigint[],
-    $8::text[], $9::text[], $10::timestamptz[], $11::text[])
-    AS o (id, sale_id, buyer, admission, currency, subtotal, fee, email, name, deadline, verified)
-ON CONFLICT DO NOTHING
-RETURNING id, created_at;
+-- name: write_orders
+-- The orders of a batch with all that belongs to them, in id order: rows, units, lines, deadlines,
+-- audit, events. An id that exists, or an admission that has an order already (W13), is left out of
+-- what is returned. Fails, and changes nothing, when another order has one of the units (H2, H8).
+WITH asked AS (
+    SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::bigint[],
+        $7::bigint[], $8::text[], $9::text[], $10::timestamptz[], $11::text[], $12::uuid[])
+        AS o (id, sale_id, buyer, admission, currency, subtotal, fee, email, name, deadline, verified,
+            event)
+), written AS (
+    INSERT INTO orders (id, sale_id, buyer, admission, state, currency, subtotal_minor, fee_minor,
+        total_minor, email, name, deadline, verified)
+    SELECT id, sale_id, buyer, admission, 'RESERVED', currency, subtotal, fee, subtotal + fee, email,
+        name, deadline, string_to_array(verified, ',')
+    FROM asked
+    ON CONFLICT DO NOTHING
+    RETURNING id, sale_id, deadline, created_at
+), lines AS (
+    SELECT order_id, variant_id, string_to_array(serials, ',')::integer[] AS serials, price_minor
+    FROM unnest($13::uuid[], $14::uuid[], $15::text[], $16::bigint[])
+        AS l (order_id, variant_id, serials, price_minor)
+    WHERE order_id IN (SELECT id FROM written)
+), taken AS (
+    INSERT INTO units (variant_id, serial, order_id, state)
+    SELECT variant_id, unnest(serials) AS serial, order_id, 'HELD' FROM lines
+    ORDER BY variant_id, serial
+), priced AS (
+    INSERT INTO order_lines (order_id, variant_id, serials, price_minor)
+    SELECT order_id, variant_id, serials, price_minor FROM lines
+), timed AS (
+    INSERT INTO order_timers (order_id, kind, at) SELECT id, 'DEADLINE', deadline FROM written
+), noted AS (
+    INSERT INTO order_transitions (order_id, to_state, cause)
+    SELECT id, 'RESERVED', 'start' FROM written
+), told AS (
+    INSERT INTO outbox (id, aggregatetype, aggregateid, type, payload)
+    SELECT event, 'order', id::text, 'order.reserved',
+        jsonb_build_object('order', id, 'sale', sale_id)
+    FROM asked WHERE id IN (SELECT id FROM written)
+)
+SELECT id, created_at FROM written;
+
+-- name: known_orders
+SELECT id FROM orders WHERE id = ANY($1::uuid[]);
+
+-- name: owners_of_units
+SELECT u.variant_id, u.serial, u.order_id
+FROM units u JOIN unnest($1::uuid[], $2::integer[]) AS w (variant_id, serial) USING (variant_id, serial);
 
 -- name: insert_units
 -- The units of orders; one that another order has is left out of what is returned (H2, H8).
@@ -19,16 +55,6 @@ FROM unnest($1::uuid[], $2::integer[], $3::uuid[]) AS u (variant_id, serial, ord
 ORDER BY variant_id, serial
 ON CONFLICT DO NOTHING
 RETURNING order_id, variant_id, serial;
-
--- name: insert_lines
-INSERT INTO order_lines (order_id, variant_id, serials, price_minor)
-SELECT order_id, variant_id, string_to_array(serials, ',')::integer[], price_minor
-FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::bigint[])
-    AS l (order_id, variant_id, serials, price_minor);
-
--- name: drop_orders
--- Orders of this very transaction whose units turned out to belong to another one.
-DELETE FROM orders WHERE id = ANY($1::uuid[]);
 
 -- name: delete_units
 -- The units of orders that end here go back; only what the order itself has.
@@ -46,51 +72,55 @@ SELECT l.order_id, l.variant_id, l.serials, l.price_minor, v.name, v.product
 FROM order_lines l JOIN variants v ON v.id = l.variant_id
 WHERE l.order_id = ANY($1::uuid[]) ORDER BY l.order_id, v.position;
 
--- name: begin_payment
--- RESERVED -> PAYMENT_PENDING while the deadline has not passed; the deadline moves once (H4).
--- Rows are locked in id order.
+-- name: begin_payments
+-- RESERVED -> PAYMENT_PENDING while the deadline has not passed; the deadline moves once (H4). With it
+-- the payment's row, the audit's, and the time from which the gateway is asked. Rows are locked in id
+-- order.
 WITH locked AS (
-    SELECT o.id, s.payment_ttl_ms, s.gateway, s.capture, s.epoch
+    SELECT o.id, s.payment_ttl_ms, s.gateway, s.capture, s.epoch, s.payment_attempts
     FROM orders o JOIN sales s ON s.id = o.sale_id
         JOIN unnest($1::uuid[], $2::text[]) AS asked (id, buyer)
             ON asked.id = o.id AND asked.buyer = o.buyer
     WHERE o.state = 'RESERVED' AND o.deadline > now()
     ORDER BY o.id FOR UPDATE OF o
+), begun AS (
+    UPDATE orders o SET state = 'PAYMENT_PENDING', updated_at = now(),
+        deadline = o.deadline + l.payment_ttl_ms * interval '1 millisecond'
+    FROM locked l WHERE o.id = l.id
+    RETURNING o.*, l.gateway, l.capture, l.epoch, l.payment_attempts
+), owed AS (
+    INSERT INTO payments (order_id, gateway, state, amount_minor, currency)
+    SELECT id, gateway, 'CREATING', total_minor, currency FROM begun
+    ON CONFLICT DO NOTHING
+), moved AS (
+    UPDATE order_timers t SET at = b.deadline FROM begun b WHERE t.order_id = b.id AND t.kind = 'DEADLINE'
+), asking AS (
+    INSERT INTO order_timers (order_id, kind, at)
+    SELECT id, 'PAYMENT', now() + $3 * interval '1 millisecond' FROM begun
+    ON CONFLICT DO NOTHING
+), noted AS (
+    INSERT INTO order_transitions (order_id, from_state, to_state, cause)
+    SELECT id, 'RESERVED', 'PAYMENT_PENDING', 'pay' FROM begun
 )
-UPDATE orders o SET state = 'PAYMENT_PENDING', updated_at = now(),
-    deadline = o.deadline + l.payment_ttl_ms * interval '1 millisecond'
-FROM locked l WHERE o.id = l.id
-RETURNING o.id, o.sale_id, o.buyer, l.gateway, l.capture, l.epoch, o.total_minor, o.currency, o.deadline;
-
--- name: insert_payments
-INSERT INTO payments (order_id, gateway, state, amount_minor, currency)
-SELECT order_id, gateway, 'CREATING', amount, currency
-FROM unnest($1::uuid[], $2::text[], $3::bigint[], $4::text[])
-    AS p (order_id, gateway, amount, currency)
-ON CONFLICT DO NOTHING;
-
--- name: insert_deadlines
-INSERT INTO order_timers (order_id, kind, at)
-SELECT order_id, 'DEADLINE', at FROM unnest($1::uuid[], $2::timestamptz[]) AS t (order_id, at);
-
--- name: payments_begun
--- The deadline has moved, and from some time on the gateway is asked.
-WITH moved AS (
-    UPDATE order_timers t SET at = n.at
-    FROM unnest($1::uuid[], $2::timestamptz[]) AS n (order_id, at)
-    WHERE t.order_id = n.order_id AND t.kind = 'DEADLINE'
-)
-INSERT INTO order_timers (order_id, kind, at)
-SELECT order_id, 'PAYMENT', now() + $3 * interval '1 millisecond'
-FROM unnest($1::uuid[]) AS n (order_id)
-ON CONFLICT DO NOTHING;
+SELECT b.*, 'CREATING' AS payment_state, NULL::text AS pay_url, NULL::text AS last_decline, l.*
+FROM begun b CROSS JOIN LATERAL (
+    SELECT array_agg(l.variant_id ORDER BY v.position) AS variants,
+        array_agg(v.product ORDER BY v.position) AS products,
+        array_agg(v.name ORDER BY v.position) AS variant_names,
+        array_agg(array_to_string(l.serials, ',') ORDER BY v.position) AS serials,
+        array_agg(l.price_minor ORDER BY v.position) AS prices
+    FROM order_lines l JOIN variants v ON v.id = l.variant_id WHERE l.order_id = b.id
+) l;
 
 -- name: payments_opened
--- The gateway has made the intents. Never backwards: a webhook may have been faster.
+-- The gateway has made the intents. Never backwards: a webhook may have been faster. Returns the orders
+-- that are paid for from here on: under way, and with the payment that was opened here.
 UPDATE payments p SET intent_id = t.intent_id, pay_url = t.pay_url,
     state = CASE WHEN p.state = 'CREATING' THEN 'OPEN' ELSE p.state END
 FROM unnest($1::uuid[], $2::text[], $3::text[]) AS t (order_id, intent_id, pay_url)
-WHERE p.order_id = t.order_id AND p.intent_id IS NULL;
+    JOIN orders o ON o.id = t.order_id
+WHERE p.order_id = t.order_id AND p.intent_id IS NULL
+RETURNING p.order_id, p.state = 'OPEN' AND o.state = 'PAYMENT_PENDING' AS payable;
 
 -- name: cancel_order
 -- The buyer gives the order up; not while the money that they have agreed to pay is being taken.
