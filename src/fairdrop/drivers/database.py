@@ -43,7 +43,10 @@ BROKEN = (
     asyncpg.CrashShutdownError,
     asyncpg.TooManyConnectionsError,
 )
-"""What asyncpg raises when the server went away; nothing is known of a commit that met one."""
+"""What asyncpg raises when the server went away; nothing is known of a commit that met one.
+
+InterfaceError it also raises for a mistake of the caller: :meth:`Database.connection` tells these apart.
+"""
 
 
 class Queries:
@@ -94,13 +97,24 @@ class Database:
 
     @asynccontextmanager
     async def connection(self) -> AsyncIterator[Connection]:
-        """A connection outside a transaction; broken ones are told as DatabaseUnavailable."""
+        """A connection outside a transaction; broken ones are told as DatabaseUnavailable.
+
+        Raises asyncpg.InterfaceError for a mistake in the use of one that is well: a bug of ours, and
+        no outage that would pass if only it is tried again.
+        """
         if self._pool is None:
             raise DatabaseUnavailable("the pool is not open")
+        mistaken = False
         try:
             async with self._pool.acquire(timeout=self._timeout_s) as connection:
-                yield connection
+                try:
+                    yield connection
+                except asyncpg.InterfaceError as error:
+                    mistaken = _is_well(connection) and not _follows_from_an_outage(error)
+                    raise
         except BROKEN as error:
+            if mistaken:
+                raise
             raise DatabaseUnavailable(f"{type(error).__name__}: {error}") from error
 
     @asynccontextmanager
@@ -117,6 +131,22 @@ class Database:
                 await asyncio.wait_for(pool.close(), 2)
             except (TimeoutError, *BROKEN):
                 pool.terminate()
+
+
+def _is_well(connection: Connection) -> bool:
+    """Whether the connection is ours and open: the pool takes one back that breaks."""
+    try:
+        return not connection.is_closed()
+    except asyncpg.InterfaceError:
+        return False
+
+
+def _follows_from_an_outage(error: BaseException) -> bool:
+    """Whether it was raised while a broken call was cleaned up after, a transaction's say."""
+    earlier = error.__cause__ or error.__context__
+    return earlier is not None and (
+        isinstance(earlier, (*BROKEN, asyncio.CancelledError)) or _follows_from_an_outage(earlier)
+    )
 
 
 _JSONB_VERSION = b"\x01"
