@@ -24,10 +24,13 @@ def main() -> int:
     parser.add_argument("--http-port", type=int, required=True, help="where they can be read")
     parser.add_argument("--data-dir", type=Path, required=True, help="where they are kept")
     options = parser.parse_args()
-    from .server import serve  # noqa: PLC0415 - --help needs no server to be loaded
+    import uvloop  # noqa: PLC0415 - --help needs no server to be loaded
+
+    from .server import serve  # noqa: PLC0415 - the same
 
     try:
-        asyncio.run(serve(options.host, options.smtp_port, options.http_port, options.data_dir))
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(serve(options.host, options.smtp_port, options.http_port, options.data_dir))
     except OSError as error:
         print(f"mail sink: {error}", file=sys.stderr)  # noqa: T201 - for who started it
         return 1
