@@ -101,16 +101,19 @@ class Serials:
         if first <= last:
             self._marks[first : last + 1] = bytes([place]) * (last - first + 1)
 
-    def row(self, unit: Unit) -> None:
-        """An order has the serial: the store must not give it to anybody else.
+    def row(self, unit: Unit, *, in_its_hold: bool) -> None:
+        """An order has the serial: the store must not give it to anybody else, nor hold it for them.
 
-        Whether the store holds it for that very order is the holds' check.
+        Whether the order's hold has all of its units is the holds' check.
         """
         place = SOLD if unit.state == "SOLD" else HELD
         before = self._mark(unit.serial, place)
         if before & (FREE | RETIRED):
             found = f"also {_WORDS[place]}, by order {unit.order}"
             self._tell(Kind.FREE_UNIT_TAKEN, unit.serial, _places(before), found)
+        elif before & HELD and not in_its_hold:
+            found = f"{_WORDS[place]}, by order {unit.order}"
+            self._tell(Kind.SERIAL_TWICE, unit.serial, "held for somebody else", found)
 
     def _mark(self, serial: int, place: int) -> int:
         """Note the place; the places where the serial was before."""

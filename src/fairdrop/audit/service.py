@@ -239,12 +239,13 @@ class _Comparison:
             serials.put(serial, HELD)
         sold = not_told = 0
         async for unit in records.units(self._connection, variant.id):
-            serials.row(unit)
+            in_its_hold = (variant.id, unit.serial) in self._in_holds.get(unit.order, ())
+            serials.row(unit, in_its_hold=in_its_hold)
             if unit.order in self._in_holds:
                 self._units[unit.order][unit.state].add((variant.id, unit.serial))
             if unit.state == "SOLD":
                 sold += 1
-                not_told += (variant.id, unit.serial) in self._in_holds.get(unit.order, ())
+                not_told += in_its_hold
         serials.lost()
         self._found += serials.differences
         self._found += check_sold(self._sale, variant.id, stock, sold, not_told)

@@ -96,5 +96,12 @@ class BusyShop(Shop):
         found: list[Any] = msgspec.msgpack.decode(packed)
         return found
 
+    async def a_reservation(self) -> tuple[str, list[Any]]:
+        """The one hold that has no order yet."""
+        holds = await self.redis.hgetall(self.key("holds"))
+        found = [(name.decode(), msgspec.msgpack.decode(packed)) for name, packed in holds.items()]
+        (reservation,) = [(name, hold) for name, hold in found if hold[3] == 0]
+        return reservation
+
     async def write_hold(self, hold_id: str, hold: list[Any]) -> None:
         await self.redis.hset(self.key("holds"), hold_id, msgspec.msgpack.encode(hold))

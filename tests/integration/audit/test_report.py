@@ -14,7 +14,7 @@ from fairdrop.clock import now_ms
 from fairdrop.errors import StoreUnavailable
 from fairdrop.ids import new_id
 from tests.integration.audit.busy_shop import BusyShop
-from tests.integration.audit.test_audit import a_charge
+from tests.integration.audit.plants_gateway import a_charge
 from tests.integration.checkout.shop import new_shop
 
 
