@@ -107,9 +107,14 @@ class Invites:
         What is a second old is read anew beside the request, and serves while the database is away:
         the line goes on. Raises DatabaseUnavailable for a sale that was never asked about.
         """
+        known = self.known_rules(sale)
+        return await asyncio.shield(self._load(sale)) if known is None else known
+
+    def known_rules(self, sale: str) -> Rules | None:
+        """The same of a sale asked about before, else None; nothing is awaited."""
         known = self._rules.get(sale)
         if known is None:
-            return await asyncio.shield(self._load(sale))
+            return None
         if known[0] <= time.monotonic() and sale not in self._loading:
             self._load(sale)
         return known[1]

@@ -19,7 +19,7 @@ from .model import (
     State,
     Ticked,
 )
-from .outlook import Forecast, Outlook, forecast, read_outlook
+from .outlook import Forecast, Outlook, prospects, read_outlook
 from .pacing import Reason, Step
 from .receipts import EntryReceipt, PositionReceipt, Receipt, Receipts
 from .rules import poll_after_ms, wait_range_s
@@ -75,10 +75,10 @@ __all__ = [
     "Ticked",
     "VisitorTokens",
     "WaitingRoom",
-    "forecast",
     "kid_of",
     "new_signing_key",
     "poll_after_ms",
+    "prospects",
     "read_keys",
     "read_outlook",
     "signing_at",

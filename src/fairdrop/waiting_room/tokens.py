@@ -6,8 +6,8 @@ Verifying costs some 60 us; a process remembers tokens that it
 signed or verified, so a token's second use costs a dictionary look-up. What the signature cannot
 say, that the admission is still alive, the store says inside the reserve script.
 
-The visitor token names a visitor id that the server made up, with a truncated HMAC-SHA256
-(RFC 2104): nobody can take more places than identities they were given (case 39).
+The visitor token names a visitor id that the server made up, with a mac (:mod:`fairdrop.seals`): nobody
+can take more places than identities they were given (case 39).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from joserfc import jwt
 
+from fairdrop import seals
 from fairdrop.ids import base64url, new_secret_id
 
 from .signing_keys import (
@@ -152,12 +153,10 @@ class VisitorTokens:
     """Makes and checks visitor tokens: ``fdv1.<visitor>.<mac>``."""
 
     PREFIX = "fdv1"
-    _MAC_BYTES = 16
 
     def __init__(self, key: bytes) -> None:
         """Take the secret key, at least 32 bytes."""
-        if len(key) < 32:  # noqa: PLR2004 - the output size of SHA-256
-            raise ValueError("the visitor key has at least 32 bytes")
+        self._mac_key = seals.derived_key(key, b"visitor tokens")
         self._key = key
         self._verified: dict[str, str] = {}
 
@@ -182,23 +181,19 @@ class VisitorTokens:
 
     def token(self, visitor: str) -> str:
         """The token of a visitor id that the server made up."""
-        return f"{self.PREFIX}.{visitor}.{self._mac(visitor)}"
+        text = f"{self.PREFIX}.{visitor}"
+        return f"{text}.{seals.mac(self._mac_key, text)}"
 
     def visitor(self, token: str) -> str | None:
         """The visitor that the token names, or None when we never gave it out."""
         known = self._verified.get(token)
         if known is not None:
             return known
-        parts = token.split(".")
-        if len(parts) != 3 or parts[0] != self.PREFIX:  # noqa: PLR2004 - prefix, visitor, mac
-            return None
-        if not hmac.compare_digest(parts[2].encode(), self._mac(parts[1]).encode()):
+        text, _, given = token.rpartition(".")
+        prefix, _, visitor = text.partition(".")
+        if prefix != self.PREFIX or not seals.same(given, seals.mac(self._mac_key, text)):
             return None
         if len(self._verified) >= _REMEMBERED:
             self._verified.clear()
-        self._verified[token] = parts[1]
-        return parts[1]
-
-    def _mac(self, visitor: str) -> str:
-        digest = hmac.digest(self._key, visitor.encode(), hashlib.sha256)
-        return base64url(digest[: self._MAC_BYTES])
+        self._verified[token] = visitor
+        return visitor

@@ -27,6 +27,8 @@ from .shortcut import Shortcut
 from .wire import Problem
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from starlette.requests import Request
     from starlette.types import ASGIApp
 
@@ -44,14 +46,13 @@ class WebWorker:
         self._stack = AsyncExitStack()
         self._app: Meter | None = None
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request, or run the lifespan."""
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+        """Serve one request, or run the lifespan; no coroutine is put around either."""
         if scope["type"] == "lifespan":
-            await self._lifespan(receive, send)
-            return
+            return self._lifespan(receive, send)
         if self._app is None:
             raise RuntimeError("the server did not run the lifespan")
-        await self._app(scope, receive, send)
+        return self._app(scope, receive, send)
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:
         await receive()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from .data_plane.base import Endpoint, Steps
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Awaitable, Iterator
 
     from starlette.applications import Starlette
 
@@ -20,10 +20,16 @@ if TYPE_CHECKING:
 
     Found = tuple[Any, str, Endpoint]
     """(route, name of the path's parameter, endpoint)"""
+    Met = tuple[Endpoint, Any, dict[str, str]]
+    """(endpoint, route, the path's parameters) of an address"""
 
 _PREFIX = "/v1/"
 _OF_ONE = 4
 """``/v1/orders/{order}`` in parts: nothing, v1, orders, the order."""
+_SHARED = "sales"
+"""A whole crowd asks for the addresses of a sale; an order is one buyer's."""
+_REMEMBERED = 1_024
+_LONGEST_REMEMBERED = 200
 _STEP_OF_ONE = 5
 """``/v1/sales/{sale}/{step}``: one more."""
 
@@ -35,27 +41,38 @@ class Shortcut:
         """Take the endpoints from the application's own routes."""
         self._app = app
         self._found: dict[tuple[str, str, str], Found] = {}
+        self._met: dict[tuple[str, str], Met] = {}
         for route in app.routes:
             for key, found in _plain(route):
                 self._found.setdefault(key, found)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request."""
-        path: str = scope["path"]
-        if path.startswith(_PREFIX):
-            parts = path.split("/")
-            if len(parts) == _OF_ONE:
-                parts.append("")
-            elif not parts[-1]:
-                parts = []
-            if len(parts) == _STEP_OF_ONE and parts[3]:
-                found = self._found.get((scope["method"], parts[2], parts[4]))
-                if found is not None:
-                    scope["route"], name, endpoint = found
-                    scope["path_params"] = {name: parts[3]}
-                    await endpoint(scope, receive, send)
-                    return
-        await self._app(scope, receive, send)
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+        """Serve one request; no coroutine is put around its endpoint's own."""
+        method, path = scope["method"], scope["path"]
+        met = self._met.get((method, path)) or self._find(method, path)
+        if met is None:
+            return self._app(scope, receive, send)
+        endpoint, scope["route"], scope["path_params"] = met
+        return endpoint(scope, receive, send)
+
+    def _find(self, method: str, path: str) -> Met | None:
+        parts = path.split("/") if path.startswith(_PREFIX) else []
+        if len(parts) == _OF_ONE:
+            parts.append("")
+        elif parts and not parts[-1]:
+            return None
+        if len(parts) != _STEP_OF_ONE or not parts[3]:
+            return None
+        found = self._found.get((method, parts[2], parts[4]))
+        if found is None:
+            return None
+        route, name, endpoint = found
+        met = (endpoint, route, {name: parts[3]})
+        if parts[2] == _SHARED and len(path) <= _LONGEST_REMEMBERED:
+            if len(self._met) >= _REMEMBERED:
+                self._met.clear()
+            self._met[method, path] = met
+        return met
 
 
 def _plain(route: Any) -> Iterator[tuple[tuple[str, str, str], Found]]:

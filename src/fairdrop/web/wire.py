@@ -21,6 +21,8 @@ BODY_LIMIT = 16_384
 """Bytes that a request of the data plane may have; a checkout needs a few hundred."""
 PROBLEM_TYPE = "https://fairdrop.dev/problems/"
 
+_HEADERS = "fairdrop.headers"
+"""Where a request's headers are kept by their names."""
 _JSON: Header = (b"content-type", b"application/json")
 _PROBLEM: Header = (b"content-type", b"application/problem+json")
 _NO_STORE: Header = (b"cache-control", b"no-store")
@@ -30,6 +32,14 @@ encode = msgspec.json.Encoder().encode
 def rfc3339(moment: datetime) -> str:
     """A moment in UTC as JSON carries it."""
     return moment.isoformat().replace("+00:00", "Z")
+
+
+def headers_of(scope: Scope) -> dict[bytes, bytes]:
+    """The request's headers by lower-case name; of repeated ones, the last. Made once a request."""
+    headers: dict[bytes, bytes] | None = scope.get(_HEADERS)
+    if headers is None:
+        headers = scope[_HEADERS] = dict(scope["headers"])
+    return headers
 
 
 class Problem(Exception):

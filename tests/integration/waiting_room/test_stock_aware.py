@@ -5,7 +5,7 @@ from __future__ import annotations
 import httpx
 
 from fairdrop.app import Parts
-from fairdrop.waiting_room import Forecast, State, forecast, read_outlook
+from fairdrop.waiting_room import Forecast, State, prospects, read_outlook
 from tests.driven_sale import DrivenSale
 from tests.integration.control_plane.own_parts import (
     client,
@@ -72,9 +72,8 @@ async def test_at_sell_out_nobody_is_called_until_units_come_back(sale: DrivenSa
     await sale.complete("a")
     sale.pass_ms(1_000)
     assert (await sale.tick()).called == 0
-    outlook = read_outlook((await sale.status_line("b")).outlook)
-    assert outlook is not None
-    assert forecast(0, outlook, 4) is Forecast.SOLD_OUT
+    outlook = (await sale.status_line("b")).outlook
+    assert prospects(outlook, 4).of(0) is Forecast.SOLD_OUT
     assert [place.rank for place in await sale.status("b", "c")] == [0, 1]  # their places are kept
     await sale.load({"seat": 3})
     assert (await sale.tick()).called == 1
@@ -88,9 +87,8 @@ async def test_units_that_are_only_held_may_come_back(sale: DrivenSale) -> None:
     await sale.reserve("a", ["seat", 1])
     await sale.load(cap=1)
     await sale.tick()
-    outlook = read_outlook((await sale.status_line("b")).outlook)
-    assert outlook is not None
-    assert forecast(0, outlook, 4) is Forecast.SOLD_OUT_MAY_RETURN
+    outlook = (await sale.status_line("b")).outlook
+    assert prospects(outlook, 4).of(0) is Forecast.SOLD_OUT_MAY_RETURN
     sale.pass_ms(600_000)
     await sale.expire()
     await sale.tick()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from fairdrop.waiting_room import Forecast, Outlook, forecast, read_outlook
+from fairdrop.waiting_room import Forecast, Outlook, prospects, read_outlook
 
 counts = st.integers(0, 100_000)
 outlooks = st.builds(
@@ -20,12 +20,18 @@ outlooks = st.builds(
 )
 
 
+def written(outlook: Outlook) -> str:
+    """As the store writes it."""
+    return ":".join(str(part) for part in outlook)
+
+
 @given(outlooks, counts, counts, st.integers(1, 20))
 def test_nobody_further_back_has_better_prospects(
     outlook: Outlook, ahead: int, more: int, limit: int
 ) -> None:
     order = [Forecast.LIKELY, Forecast.UNLIKELY]
-    near, far = forecast(ahead, outlook, limit), forecast(ahead + more, outlook, limit)
+    everybody = prospects(written(outlook), limit)
+    near, far = everybody.of(ahead), everybody.of(ahead + more)
     if near in order and far in order:
         assert order.index(near) <= order.index(far)
     else:
@@ -34,7 +40,8 @@ def test_nobody_further_back_has_better_prospects(
 
 @given(outlooks, counts)
 def test_sold_out_is_said_exactly_when_nothing_is_free(outlook: Outlook, ahead: int) -> None:
-    told = forecast(ahead, outlook, 4)
+    assume(outlook.quantity > 0)
+    told = prospects(written(outlook), 4).of(ahead)
     assert (told is Forecast.SOLD_OUT) == (outlook.free == 0 and outlook.held == 0)
     assert (told is Forecast.SOLD_OUT_MAY_RETURN) == (outlook.free == 0 and outlook.held > 0)
 
@@ -52,3 +59,4 @@ def test_what_people_take_is_measured_once_enough_were_inside() -> None:
 def test_without_stock_there_is_no_outlook() -> None:
     assert read_outlook("") is None
     assert read_outlook("0:0:0:5:9") is None
+    assert prospects("", 4).of(0) is None

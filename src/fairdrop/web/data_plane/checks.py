@@ -27,13 +27,16 @@ CAPTCHA = b"fairdrop-captcha"
 _EVERYBODY = "all"
 
 
+def checks_joins(parts: Parts) -> bool:
+    """Whether the settings ask for anything before a join: most sites' lines are looked at no further."""
+    return parts.settings.proof_of_work != "off" or parts.settings.captcha != "off"
+
+
 async def check_join(
     parts: Parts, scope: Scope, headers: Mapping[bytes, bytes], sale: Sale, visitor: str | None
 ) -> None:
     """Before somebody gets a place. Raises Problem 403 with what is missing, or 503."""
     settings = parts.settings
-    if settings.proof_of_work == "off" and settings.captcha == "off":
-        return
     address = address_key(parts, scope)
     busy = _is_busy(parts, address)
     proof = settings.proof_of_work == "always" or (settings.proof_of_work == "adaptive" and busy)

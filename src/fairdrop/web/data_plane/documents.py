@@ -20,17 +20,18 @@ class StatusDocument(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     served: int
     poll_after_ms: int
     mode: str
+    epoch: int
+    receipt: str | None = None
+    restoring_until_ms: int | None = None
+    entry: str | None = None
+    visitor: str | None = None
+    visitor_token: str | None = None
+    # What belongs to one state: ``_of_state`` of the line gives these in this order.
     wait_s: tuple[int, int] | None = None
     forecast: str | None = None
-    restoring_until_ms: int | None = None
     claim_by_ms: int | None = None
     token: str | None = None
     token_expires_ms: int | None = None
-    visitor: str | None = None
-    visitor_token: str | None = None
-    entry: str | None = None
-    receipt: str | None = None
-    epoch: int = 0
 
 
 class RestoreRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -13,6 +13,7 @@ from fairdrop.waiting_room import EntryReceipt
 from fairdrop.web.wire import (
     Problem,
     encode,
+    headers_of,
     names_tag,
     read_body,
     send_json,
@@ -20,7 +21,7 @@ from fairdrop.web.wire import (
     send_tagged,
 )
 
-from .base import decode, headers_of, sale_of
+from .base import decode, sale_of
 from .documents import ProofDocument, ReceiptRequest
 
 if TYPE_CHECKING:

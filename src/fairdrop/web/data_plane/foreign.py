@@ -10,10 +10,18 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from fairdrop.waiting_room import CompletionConflict, CompletionOutcome, Refusal, State
-from fairdrop.web.wire import Problem, encode, read_body, send_json, send_raw, send_tagged
+from fairdrop.web.wire import (
+    Problem,
+    encode,
+    headers_of,
+    read_body,
+    send_json,
+    send_raw,
+    send_tagged,
+)
 
 from .admissions import problem_of, token_of
-from .base import bearer_of, decode, headers_of, sale_of, shop_buyer, visitor_by_cookie
+from .base import bearer_of, decode, sale_of, shop_buyer, visitor_by_cookie
 from .documents import CompletionDocument, CompletionRequest, RevocationsDocument
 
 if TYPE_CHECKING:

@@ -28,13 +28,19 @@ _WORDS = {
 }
 
 
+def is_for_all(parts: Parts, headers: Mapping[bytes, bytes], sale: Sale) -> bool:
+    """Whether nobody has to be asked: everybody is alike in this sale, and no code is shown.
+
+    One look-up; False also for a sale whose rules this process has yet to read.
+    """
+    rules = parts.invites.known_rules(sale.id)
+    return rules is not None and rules.is_for_all and CODE not in headers
+
+
 async def check_invitation(
     parts: Parts, scope: Scope, headers: Mapping[bytes, bytes], sale: Sale, visitor: str
 ) -> None:
-    """Before a place is given. Raises Problem 403 for somebody who may not come.
-
-    Where everybody is alike, and nobody shows a code, this is one look-up.
-    """
+    """Before a place is given. Raises Problem 403 for somebody who may not come."""
     rules = await parts.invites.rules(sale.id)
     shown = headers.get(CODE)
     if rules.is_for_all and shown is None:

@@ -6,9 +6,9 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 from fairdrop.web.idempotency import answer_once, key_of
-from fairdrop.web.wire import Problem, read_body, send_problem
+from fairdrop.web.wire import Problem, headers_of, read_body, send_problem
 
-from .base import Endpoint, headers_of, named_visitor
+from .base import Endpoint, named_visitor
 
 if TYPE_CHECKING:
     from fairdrop.app import Parts

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fairdrop.web.wire import Problem
+from fairdrop.web.wire import Problem, headers_of
 
 if TYPE_CHECKING:
     from fairdrop.access import Exceeded
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 SHOP_KEY = b"fairdrop-shop-key"
 """Where a server of the shop shows its API key beside its buyer's own token."""
 
+_FORWARDED = b"x-forwarded-for"
 _WORDS = {
     "requests": "Too many requests come from your address.",
     "identities": "Too many new visitors come from your address.",
@@ -27,11 +28,9 @@ def address_key(parts: Parts, scope: Scope) -> str:
     client = scope.get("client")
     peer = client[0] if client else ""
     forwarded = ""
-    for name, value in scope["headers"]:
-        if name == b"x-forwarded-for":
-            forwarded = (
-                f"{forwarded},{value.decode('latin-1')}" if forwarded else value.decode("latin-1")
-            )
+    if _FORWARDED in headers_of(scope):
+        hops = [value for name, value in scope["headers"] if name == _FORWARDED]
+        forwarded = b",".join(hops).decode("latin-1")
     return parts.addresses.key(peer, forwarded)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import re
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -17,18 +17,17 @@ from fairdrop.waiting_room import (
     LeaveOutcome,
     RestoreOutcome,
     State,
-    forecast,
     poll_after_ms,
-    read_outlook,
+    prospects,
     wait_range_s,
 )
-from fairdrop.web.wire import Problem, encode, read_body, send_json
+from fairdrop.web.wire import Problem, encode, headers_of, read_body, send_json
 
 from . import admissions
-from .base import VISITOR_COOKIE, decode, headers_of, required_visitor, sale_of, visitor_of
-from .checks import check_claim, check_join
+from .base import VISITOR_COOKIE, decode, known_sale, required_visitor, sale_of, visitor_of
+from .checks import check_claim, check_join, checks_joins
 from .documents import RestoreRequest, StatusDocument, TicketDocument
-from .invitations import check_invitation
+from .invitations import check_invitation, is_for_all
 from .limits import limit_address
 
 if TYPE_CHECKING:
@@ -60,17 +59,19 @@ _NOTHING_BACK = {
 
 async def join(parts: Parts, scope: Scope, _receive: Receive, send: Send) -> None:
     """POST /v1/sales/{sale}/join."""
-    sale = await sale_of(parts, scope)
+    sale = known_sale(parts, scope) or await sale_of(parts, scope)
     asked = headers_of(scope)
     visitor = visitor_of(parts, asked)
-    await check_join(parts, scope, asked, sale, visitor)
+    if checks_joins(parts):
+        await check_join(parts, scope, asked, sale, visitor)
     headers: tuple[Header, ...] = ()
     token = None
     if visitor is None:
         limit_address(parts, scope, "identities")
         visitor, token = _new_visitor(parts, asked)
         headers = (_visitor_cookie(token, secure=scope["scheme"] == "https"),)
-    await check_invitation(parts, scope, asked, sale, visitor)
+    if not is_for_all(parts, asked, sale):
+        await check_invitation(parts, scope, asked, sale, visitor)
     place, line = await parts.waiting_room.join(sale.ref, visitor)
     if place.state is State.NOT_ENTERED:
         raise Problem(
@@ -139,7 +140,7 @@ async def restore(parts: Parts, scope: Scope, receive: Receive, send: Send) -> N
 async def me(parts: Parts, scope: Scope, _receive: Receive, send: Send) -> None:
     """GET /v1/sales/{sale}/me."""
     visitor = required_visitor(parts, headers_of(scope))
-    sale = await sale_of(parts, scope)
+    sale = known_sale(parts, scope) or await sale_of(parts, scope)
     place, line = await parts.waiting_room.status(sale.ref, visitor)
     await send_json(send, status_body(parts, sale, visitor, place, line))
 
@@ -148,7 +149,7 @@ async def claim(parts: Parts, scope: Scope, _receive: Receive, send: Send) -> No
     """POST /v1/sales/{sale}/claim."""
     headers = headers_of(scope)
     visitor = required_visitor(parts, headers)
-    sale = await sale_of(parts, scope)
+    sale = known_sale(parts, scope) or await sale_of(parts, scope)
     await check_claim(parts, scope, headers, sale, visitor)
     place = await parts.waiting_room.claim(sale.ref, visitor)
     if place.state is State.MISSED:
@@ -195,33 +196,39 @@ def status_body(  # noqa: PLR0913 - all that the document shows
 ) -> bytes:
     """The status document; an admission's token is signed here, the same one each time."""
     state = place.state
-    waiting = state is State.WAITING
-    admitted = state is State.ADMITTED
-    return encode(
-        StatusDocument(
-            state=state,
-            position=place.position,
-            rank=place.rank,
-            total_waiting=line.waiting + line.lobby,
-            served=line.served,
-            poll_after_ms=poll_after_ms(
-                _FAR if state is State.LOBBY else place.rank,
-                random.random(),  # noqa: S311 - only jitter
-            ),
-            mode=line.mode,
-            wait_s=_wait_s(sale, place, line) if waiting else None,
-            forecast=_forecast(sale, place, line) if waiting else None,
-            receipt=_receipt(parts, sale, visitor, place),
-            restoring_until_ms=line.restoring_until_ms or None,
-            claim_by_ms=place.deadline_ms if state is State.READY else None,
-            token=_admission_token(parts, sale, visitor, place) if admitted else None,
-            token_expires_ms=place.deadline_ms if admitted else None,
-            visitor=visitor if new_token else None,
-            visitor_token=new_token,
-            epoch=sale.epoch,
-            entry=place.entry or None,
-        )
+    rank = place.rank
+    # By position: names would take as long as everything else about this document.
+    document = StatusDocument(
+        state,
+        place.position,
+        rank,
+        line.waiting + line.lobby,
+        line.served,
+        poll_after_ms(_FAR if state is State.LOBBY else rank, random.random()),  # noqa: S311 - jitter
+        line.mode,
+        sale.epoch,
+        _receipt(parts, sale, visitor, place),
+        line.restoring_until_ms or None,
+        place.entry or None,
+        visitor if new_token else None,
+        new_token,
+        *_of_state(parts, sale, visitor, place, line),
     )
+    return encode(document)
+
+
+def _of_state(parts: Parts, sale: Sale, visitor: str, place: Place, line: Line) -> tuple[Any, ...]:
+    """What only people in one state are told: the document's last members, from ``wait_s`` on."""
+    state = place.state
+    if state is State.WAITING:
+        wait_s = wait_range_s(place.rank, line.outflow_milli, round(sale.rate_per_s * 1_000))
+        return wait_s, prospects(line.outlook, sale.order_limit).of(place.rank)
+    if state is State.READY:
+        return None, None, place.deadline_ms
+    if state is State.ADMITTED:
+        token = _admission_token(parts, sale, visitor, place)
+        return None, None, None, token, place.deadline_ms
+    return ()
 
 
 def _receipt(parts: Parts, sale: Sale, visitor: str, place: Place) -> str | None:
@@ -231,15 +238,6 @@ def _receipt(parts: Parts, sale: Sale, visitor: str, place: Place) -> str | None
     if place.position > 0:  # a place at the front is kept by its invitation
         return parts.receipts.of_place(sale.id, visitor, sale.epoch, place.position)
     return None
-
-
-def _wait_s(sale: Sale, place: Place, line: Line) -> tuple[int, int] | None:
-    return wait_range_s(place.rank, line.outflow_milli, round(sale.rate_per_s * 1_000))
-
-
-def _forecast(sale: Sale, place: Place, line: Line) -> str | None:
-    outlook = read_outlook(line.outlook)
-    return None if outlook is None else forecast(place.rank, outlook, sale.order_limit)
 
 
 def _admission_token(parts: Parts, sale: Sale, visitor: str, place: Place) -> str:

@@ -11,9 +11,9 @@ from fairdrop.clock import now_ms
 from fairdrop.ids import SaleRef
 from fairdrop.money import exponent
 from fairdrop.payments import GatewayUnavailable
-from fairdrop.web.wire import Problem, encode, read_body, send_json
+from fairdrop.web.wire import Problem, encode, headers_of, read_body, send_json
 
-from .base import SALE, decode, headers_of, required_visitor, sale_of, verified_marks
+from .base import SALE, decode, required_visitor, sale_of, verified_marks
 from .documents import OrderDocument, OrderLineDocument, OrderRequest, PaymentDocument
 
 if TYPE_CHECKING:

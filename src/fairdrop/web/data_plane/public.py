@@ -8,9 +8,18 @@ from typing import TYPE_CHECKING
 import structlog
 
 from fairdrop.payments import WebhookRefusal
-from fairdrop.web.wire import Problem, encode, read_body, rfc3339, send_json, send_raw, send_tagged
+from fairdrop.web.wire import (
+    Problem,
+    encode,
+    headers_of,
+    read_body,
+    rfc3339,
+    send_json,
+    send_raw,
+    send_tagged,
+)
 
-from .base import headers_of, sale_of
+from .base import sale_of
 
 if TYPE_CHECKING:
     from fairdrop.app import Parts

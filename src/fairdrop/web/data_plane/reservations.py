@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, TypeVar
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -20,13 +21,13 @@ from fairdrop.inventory import (
     fingerprint,
 )
 from fairdrop.waiting_room import Refusal
-from fairdrop.web.wire import Problem, encode, read_body, send_json
+from fairdrop.web.wire import Problem, encode, headers_of, read_body, send_json
 
 from .admissions import HEADER, problem_of
 from .base import (
     decode,
-    headers_of,
     idempotency_key,
+    known_sale,
     required_visitor,
     sale_of,
     verified_marks,
@@ -38,6 +39,7 @@ from .documents import (
     ReservationDocument,
     ReservationRequest,
     ReservedLine,
+    Verified,
 )
 
 if TYPE_CHECKING:
@@ -52,6 +54,8 @@ if TYPE_CHECKING:
 _REQUEST = msgspec.json.Decoder(ReservationRequest)
 _CHANGE = msgspec.json.Decoder(ReservationChange)
 _PARTIAL = msgspec.json.Decoder(PartialRelease)
+_QUERY_LONGEST = 400
+"""Bytes of a query: the longest variant id, percent-encoded, and a quantity."""
 Request = TypeVar("Request", ReservationRequest, ReservationChange, PartialRelease)
 
 _REFUSALS: dict[str, tuple[int, str, str]] = {
@@ -77,26 +81,17 @@ async def reserve(parts: Parts, scope: Scope, receive: Receive, send: Send) -> N
     """POST /v1/sales/{sale}/reservations."""
     headers = headers_of(scope)
     visitor = required_visitor(parts, headers)
-    sale = await sale_of(parts, scope)
+    sale = known_sale(parts, scope) or await sale_of(parts, scope)
     admission = _admission(parts, sale, visitor, headers)
     key = idempotency_key(headers)
-    query: bytes = scope["query_string"]
-    body = query or await read_body(receive, headers)
     # One line may come in the address, for which no body has to be waited for.
-    wanted = _line(query, ReservationRequest) if query else decode(_REQUEST, body)
-    lines: list[str | int] = []
-    for line in wanted.lines:
-        lines += (line.variant, line.quantity)
+    query: bytes = scope["query_string"]
+    asked = _asked_in_address(query) if query else _asked(await read_body(receive, headers))
+    marks = [] if asked.verified is None else verified_marks(parts, sale, headers, asked.verified)
     answer = await parts.inventory.reserve(
         sale.ref,
         ReserveRequest(
-            visitor,
-            admission.jti,
-            new_id(),
-            key,
-            fingerprint(body),
-            lines,
-            verified_marks(parts, sale, headers, wanted.verified),
+            visitor, admission.jti, new_id(), key, asked.fingerprint, asked.lines, marks
         ),
     )
     faults.passing(faults.Point.HELD)
@@ -106,6 +101,33 @@ async def reserve(parts: Parts, scope: Scope, receive: Receive, send: Send) -> N
         await send_json(send, encode(document), 201)
         return
     raise _refused(answer)
+
+
+class _Asked(NamedTuple):
+    """What a reservation asks for, as the store takes it."""
+
+    lines: list[str | int]
+    fingerprint: str
+    verified: Verified | None
+
+
+def _asked(body: bytes) -> _Asked:
+    return _as_store_takes(decode(_REQUEST, body), body)
+
+
+@lru_cache(maxsize=1_024)
+def _asked_in_address(query: bytes) -> _Asked:
+    """The same from the address; most of a crowd ask for the same, so it is read once for all."""
+    if len(query) > _QUERY_LONGEST:
+        raise Problem(422, "invalid_request", "The address is too long: send the lines as a body.")
+    return _as_store_takes(_line(query, ReservationRequest), query)
+
+
+def _as_store_takes(wanted: ReservationRequest, body: bytes) -> _Asked:
+    lines: list[str | int] = []
+    for line in wanted.lines:
+        lines += (line.variant, line.quantity)
+    return _Asked(lines, fingerprint(body), wanted.verified)
 
 
 async def change(parts: Parts, scope: Scope, receive: Receive, send: Send) -> None:
@@ -235,21 +257,22 @@ def _problem(refused: tuple[int, str, str], variant: str) -> Problem:
 
 def _document(sale: Sale, hold: str, deadline_ms: int, held: Lines) -> ReservationDocument:
     """The reservation with its price; RELEASED when nothing is left in it."""
-    lines = []
+    lines, prices = [], []
     for variant_id, serials in held:
         variant = sale.variant(variant_id)
         if variant is None:
             # Held, and sold under a price that this process has yet to read: asking again shows it.
             raise Problem(503, "price_unknown", "Ask again.", headers=((b"retry-after", b"1"),))
         lines.append(ReservedLine(variant_id, len(serials), serials, variant.price_minor))
-    price = price_of(sale, ((line.price_minor, line.quantity) for line in lines))
+        prices.append((variant.price_minor, len(serials)))
+    subtotal, fee = price = price_of(sale, prices)
     return ReservationDocument(
         id=hold,
         state="RESERVED" if lines else "RELEASED",
         deadline_ms=deadline_ms,
         lines=lines,
-        subtotal_minor=price.subtotal_minor,
-        fee_minor=price.fee_minor,
+        subtotal_minor=subtotal,
+        fee_minor=fee,
         total_minor=price.total_minor,
         currency=sale.currency,
     )

@@ -16,10 +16,10 @@ from starlette.routing import Route
 
 from fairdrop.errors import DatabaseUnavailable
 from fairdrop.web import health, metrics
-from fairdrop.web.data_plane.base import headers_of, sale_of
+from fairdrop.web.data_plane.base import sale_of
 from fairdrop.web.data_plane.limits import limit_address
 from fairdrop.web.live import Live
-from fairdrop.web.wire import Problem, encode, unavailable
+from fairdrop.web.wire import Problem, encode, headers_of, unavailable
 
 from . import door, streams
 from .connection import KEY, Connection
