@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 from urllib.parse import quote
 
-import aiohttp
 import msgspec
 
 from . import signatures
+from .calls import Calls, NoAnswer
 from .gateway import GatewayRefused, GatewayUnavailable
 from .model import (
     RANK,
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 CONNECT_TIMEOUT_S = 1.0
 TOTAL_TIMEOUT_S = 5.0
-POOL_SIZE = 128
-KEEP_ALIVE_S = 15
 
 _TOO_MANY_REQUESTS = 429
 _CLIENT_ERROR = 400
@@ -82,7 +80,7 @@ _KINDS = {kind.value: kind for kind in EventKind}
 
 
 class SandboxGateway:
-    """Talks to one sandbox gateway through a pool of connections.
+    """Talks to one sandbox gateway over connections that stay open.
 
     Use it as an async context manager, or call :meth:`close`. Each call is one request with a
     limit of 1 s to connect and 5 s in all, and is never repeated here: see :mod:`.gateway`.
@@ -99,11 +97,13 @@ class SandboxGateway:
         total_timeout_s: float = TOTAL_TIMEOUT_S,
     ) -> None:
         """Remember where it is and the two secrets; connects at the first call."""
-        self._total_timeout_s = total_timeout_s
-        self._base_url = base_url.rstrip("/")
-        self._authorization = f"Bearer {secret_key}"
         self._webhook_secret = webhook_secret.encode()
-        self._session: aiohttp.ClientSession | None = None
+        self._calls = Calls(
+            base_url.rstrip("/"),
+            {"authorization": f"Bearer {secret_key}", "content-type": "application/json"},
+            connect_timeout_s=CONNECT_TIMEOUT_S,
+            timeout_s=total_timeout_s,
+        )
 
     async def __aenter__(self) -> Self:
         return self
@@ -112,10 +112,8 @@ class SandboxGateway:
         await self.close()
 
     async def close(self) -> None:
-        """Close the pool. A later call opens a new one."""
-        session, self._session = self._session, None
-        if session is not None:
-            await session.close()
+        """Close what connections rest. A later call opens a new one."""
+        self._calls.close()
 
     async def create(self, request: PaymentRequest) -> Intent:
         """See :meth:`.gateway.Gateway.create`."""
@@ -206,7 +204,7 @@ class SandboxGateway:
     ) -> Document:
         content = b"" if body is None else _encode(body)
         return await self._call(
-            "POST", path, decoder, content, {"Idempotency-Key": idempotency_key}
+            "POST", path, decoder, content, {"idempotency-key": idempotency_key}
         )
 
     async def _call(
@@ -218,13 +216,9 @@ class SandboxGateway:
         headers: dict[str, str],
     ) -> Document:
         try:
-            async with self._open().request(
-                method, self._base_url + path, data=content, headers=headers, allow_redirects=False
-            ) as response:
-                status = response.status
-                answer = await response.read()
-        except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            raise GatewayUnavailable(f"{method} {path}: {type(error).__name__}") from error
+            status, answer = await self._calls.call(method, path, content, headers)
+        except NoAnswer as error:
+            raise GatewayUnavailable(f"{method} {path}: {error}") from error
         if status >= _SERVER_ERROR or status == _TOO_MANY_REQUESTS:
             raise GatewayUnavailable(f"{method} {path}: answered {status}")
         if status >= _CLIENT_ERROR:
@@ -234,18 +228,6 @@ class SandboxGateway:
         except msgspec.DecodeError as error:
             # It may have taken effect, so it is not a refusal: asking again is safe.
             raise GatewayUnavailable(f"{method} {path}: not the answer expected") from error
-
-    def _open(self) -> aiohttp.ClientSession:
-        if self._session is None:
-            self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=POOL_SIZE, keepalive_timeout=KEEP_ALIVE_S),
-                timeout=aiohttp.ClientTimeout(
-                    total=self._total_timeout_s, sock_connect=CONNECT_TIMEOUT_S
-                ),
-                cookie_jar=aiohttp.DummyCookieJar(),
-                headers={"Authorization": self._authorization, "Content-Type": "application/json"},
-            )
-        return self._session
 
 
 def _refused(status: int, answer: bytes) -> GatewayRefused:

@@ -18,10 +18,8 @@ from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
-import aiohttp
-from yarl import URL
-
 from fairdrop.payments import signatures
+from fairdrop.payments.calls import Calls, NoAnswer
 
 from . import operations
 from .documents import DeliveryFigures
@@ -59,7 +57,12 @@ class WebhookSender:
 
     def __init__(self, url: str, secret: bytes, clock: Clock) -> None:
         """Remember where to send and what to sign with; :meth:`start` starts."""
-        self._url = URL(url)
+        self._calls = Calls(
+            url,
+            {"content-type": "application/json", "user-agent": "fairdrop-sandbox-gateway"},
+            connect_timeout_s=CONNECT_TIMEOUT_S,
+            timeout_s=SEND_TIMEOUT_S,
+        )
         self._secret = secret
         self._clock = clock
         self._ready: asyncio.Queue[Delivery] = asyncio.Queue()
@@ -72,19 +75,11 @@ class WebhookSender:
         self._pump_signal = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._record: Record | None = None
-        self._session: aiohttp.ClientSession | None = None
         self._counts = dict.fromkeys(("accepted", "refused", "given_up", "dropped", "copies"), 0)
 
     def start(self, record: Record) -> None:
         """Begin to send, with what an earlier process left first. Needs a running loop."""
         self._record = record
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=CONCURRENCY, keepalive_timeout=15),
-            timeout=aiohttp.ClientTimeout(total=SEND_TIMEOUT_S, sock_connect=CONNECT_TIMEOUT_S),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            skip_auto_headers=("Accept", "Accept-Encoding"),
-            headers={"Content-Type": "application/json", "User-Agent": "fairdrop-sandbox-gateway"},
-        )
         spawn = asyncio.get_running_loop().create_task
         self._tasks = [spawn(self._pump()), *(spawn(self._send_all()) for _ in range(CONCURRENCY))]
 
@@ -95,8 +90,7 @@ class WebhookSender:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._conclusions is not None:
             await self._conclusions
-        if self._session is not None:
-            await self._session.close()
+        self._calls.close()
 
     async def figures(self) -> DeliveryFigures:
         """What waits (from the table), and what this process has done."""
@@ -186,19 +180,14 @@ class WebhookSender:
             self._conclude(delivery, accepted=accepted)
 
     async def _send(self, delivery: Delivery) -> bool:
-        assert self._session is not None, "senders run after start"
         signature = signatures.sign(self._secret, delivery.body, self._clock() // 1_000)
         try:
-            async with self._session.post(
-                self._url,
-                data=delivery.body,
-                headers={signatures.HEADER: signature},
-                allow_redirects=False,
-            ) as answer:
-                await answer.read()  # so that the connection can be used again
-                return HTTPStatus.OK <= answer.status < HTTPStatus.MULTIPLE_CHOICES
-        except (aiohttp.ClientError, OSError, TimeoutError):
+            answer = await self._calls.call(
+                "POST", body=delivery.body, headers={signatures.HEADER: signature}
+            )
+        except NoAnswer:
             return False
+        return HTTPStatus.OK <= answer.status < HTTPStatus.MULTIPLE_CHOICES
 
     def _conclude(self, delivery: Delivery, *, accepted: bool) -> None:
         now_ms = self._clock()
