@@ -29,6 +29,14 @@ CLIENT = """async ([name, slug]) => {
 }"""
 
 
+def broken(kind: str) -> str:
+    """A script in which every stream of this kind fails."""
+    return (
+        f"window.{kind} = class extends EventTarget {{ constructor() {{ super();"
+        " setTimeout(() => this.dispatchEvent(new Event('error'))); } close() {} };"
+    )
+
+
 async def standing_sale(site: RunningSite, **fields: Any) -> str:
     """A sale whose line does not move: one person may be inside, and one is invited."""
     slug = f"client-{secrets.token_hex(4)}"
@@ -200,11 +208,7 @@ async def test_without_one_form_of_stream_it_takes_the_other_and_without_both_it
     running_site: RunningSite, page: Page, kind: str
 ) -> None:
     slug = await standing_sale(running_site)
-    broken = {"socket": "WebSocket", "stream": "EventSource"}[kind]
-    await page.add_init_script(
-        f"window.{broken} = class extends EventTarget {{ constructor() {{ super();"
-        " setTimeout(() => this.dispatchEvent(new Event('error'))); } close() {} };"
-    )
+    await page.add_init_script(broken({"socket": "WebSocket", "stream": "EventSource"}[kind]))
     await join(page, running_site, slug)
     await page.evaluate(CLIENT, ["line", slug])
     await until(page, "window.clients.line.pushed && window.clients.line.state === 'WAITING'")

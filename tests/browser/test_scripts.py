@@ -109,6 +109,21 @@ async def test_a_page_asks_at_the_pace_the_server_suggests(scripts: Page) -> Non
             assert hidden >= 3 * shown
 
 
+async def test_after_failures_a_page_tries_ever_more_rarely_and_never_before_the_server_said(
+    scripts: Page,
+) -> None:
+    expected = {
+        (0, 0.0, 0): 500,
+        (0, 0.5, 0): 1_000,
+        (3, 0.5, 0): 8_000,
+        (4, 1.0, 0): 24_000,
+        (30, 1.0, 0): 24_000,
+        (0, 0.0, 5_000): 5_500,
+    }
+    shown = {case: await call(scripts, "../fairdrop", "backOffMs", *case) for case in expected}
+    assert shown == expected
+
+
 async def test_the_wait_is_reckoned_as_the_server_does(scripts: Page) -> None:
     """W5."""
     for ahead in (0, 10, 5_000):

@@ -79,8 +79,10 @@ export interface Options {
   token?: string;
   /** Called whenever anything is news: a figure, the place, a trouble. */
   onChange?: (line: Line) => void;
-  /** Headers of a join, like those of an invitation or a CAPTCHA. */
+  /** Headers of a join, like that of an invitation. */
   joinHeaders?: () => Record<string, string>;
+  /** Shows a CAPTCHA that is asked for; see `RequestOptions`. */
+  captcha?: (problem: Answer["problem"]) => Promise<string>;
 }
 
 export interface RequestOptions {
@@ -88,6 +90,11 @@ export interface RequestOptions {
   /** The Idempotency-Key of a change. */
   key?: string;
   headers?: Record<string, string>;
+  /**
+   * Shows the widget of `problem.provider` for `problem.site_key`, and gives its token. Asked again
+   * when the token was refused (`problem.reason` is `failed`); rejects when the visitor gives up.
+   */
+  captcha?: (problem: Answer["problem"]) => Promise<string>;
 }
 
 /** One visitor in one sale's line. */
@@ -127,9 +134,11 @@ export function peopleAhead(place: Place, sale: Sale): number;
 export function asksPersonally(place: Place, sale: Sale, nowMs: number, pushed?: boolean): boolean;
 /** 1 s below 100 ahead, 3 s below 1,000, else 5 s, each ±20 %; four times as long in hidden tabs. */
 export function pollDelayMs(ahead: number, chance: number, hidden: boolean): number;
+/** When to try again after so many failures: 1, 2, 4, 8, 16 s, each ±50 %, and never before the server said. */
+export function backOffMs(times: number, chance: number, retryAfterMs?: number): number;
 /** The wait in seconds, from and to, as the server reckons it. */
 export function waitRange(ahead: number, sale: Sale): [number, number] | null;
-/** Sends one request, and solves a proof of work that is asked for. Never throws. */
+/** Sends one request, and again with the proof of work or CAPTCHA that is asked for. Never throws. */
 export function request(method: string, url: string | URL, options?: RequestOptions): Promise<Answer>;
 /** Takes the time an answer carried into account; NaN says nothing. */
 export function observe(serverTimeMs: number): void;

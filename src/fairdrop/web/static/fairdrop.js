@@ -3,7 +3,7 @@
 
 export const NEAR = 100;
 const BUSY = new Set([0, 429, 503, 504]);
-// A stream tells something every 5 s; silent for longer, it is as good as gone.
+// A stream that says nothing for so long is gone.
 const SILENT_MS = 12_000;
 let aheadMs = -Infinity;
 
@@ -16,7 +16,7 @@ export function serverNow() {
   return aheadMs === -Infinity ? Date.now() : performance.now() + aheadMs;
 }
 
-// By subtraction, never more than the last exact count; who is ahead of the line has only that.
+// Who is ahead of the line has only the exact count.
 export function peopleAhead(place, sale) {
   if (place.position <= sale.served) return place.rank;
   return Math.max(0, Math.min(place.position - sale.served - 1, place.rank));
@@ -43,15 +43,25 @@ export function waitRange(ahead, sale) {
   return [Math.floor(middle * 0.8), Math.floor(middle * 1.3) + 2];
 }
 
-export async function request(method, url, options = {}) {
-  const got = await send(method, url, options);
-  if (got.problem.code !== "proof_required") return got;
-  try {
-    const { solve } = await import(new URL("js/proof.js", import.meta.url).href);
-    const headers = { ...options.headers, "Fairdrop-Proof": await solve(got.problem.challenge) };
-    return await send(method, url, { ...options, headers });
-  } catch {
-    return got;
+export function backOffMs(times, chance, retryAfterMs = 0) {
+  return retryAfterMs + Math.min(16_000, 1_000 * 2 ** times) * (0.5 + chance);
+}
+
+const prove = async ({ challenge }) =>
+  (await import(new URL("js/proof.js", import.meta.url).href)).solve(challenge);
+
+export async function request(method, url, { captcha, ...options } = {}) {
+  const checks = { proof_required: ["Proof", prove], captcha_required: ["Captcha", captcha] };
+  const headers = { ...options.headers };
+  for (let tries = 0; ; tries += 1) {
+    const got = await send(method, url, { ...options, headers });
+    const [name, solve] = checks[got.problem.code] ?? [];
+    if (!solve || tries > 3) return got;
+    try {
+      headers[`Fairdrop-${name}`] = await solve(got.problem);
+    } catch {
+      return got;
+    }
   }
 }
 
@@ -59,36 +69,36 @@ async function send(method, url, { body, key, headers }) {
   const sent = new Headers({ Accept: "application/json", ...headers });
   if (body) sent.set("Content-Type", "application/json");
   if (key) sent.set("Idempotency-Key", key);
-  const signal = AbortSignal.timeout(10_000);
-  const asked = { method, headers: sent, body: body && JSON.stringify(body), cache: "no-cache", signal };
+  let status = 0, read = null, retryAfterS = 0;
   try {
-    const response = await fetch(url, { ...asked, credentials: "same-origin" });
-    const read = /\bjson\b/.test(response.headers.get("Content-Type")) ? await response.json() : null;
-    observe(Date.parse(response.headers.get("Date")));
+    const response = await fetch(url, {
+      method, headers: sent, body: body && JSON.stringify(body),
+      cache: "no-cache", credentials: "same-origin", signal: AbortSignal.timeout(10_000),
+    });
+    const told = response.headers;
+    if (/\bjson\b/.test(told.get("Content-Type"))) read = await response.json();
+    observe(Date.parse(told.get("Date")));
     observe(read?.server_time_ms ?? NaN);
-    return answer(response.status, read, Number(response.headers.get("Retry-After")));
+    retryAfterS = Math.min(told.get("Retry-After"), 60) || 0;
+    status = response.status;
   } catch {
-    return answer(0, null, 0);
+    // No connection, or half an answer.
   }
-}
-
-function answer(status, body, retryAfterS) {
   const ok = status >= 200 && status < 300;
-  const problem = ok ? {} : (body ?? {});
-  // Promises nothing either way: the same may be sent again.
+  const problem = ok ? {} : (read ?? {});
   const busy = BUSY.has(status) || (status === 502 && !problem.code);
-  return { ok, busy, status, body, problem, retryAfterMs: Math.min(retryAfterS || 0, 60) * 1_000 };
+  return { ok, busy, status, body: read, problem, retryAfterMs: retryAfterS * 1_000 };
 }
 
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
-export function watchLine({ sale: name, base, onChange = () => {}, joinHeaders = () => ({}), token: given }) {
+export function watchLine({ sale: name, base, onChange = () => {}, joinHeaders = () => ({}), captcha, token: given }) {
   const root = new URL(base ?? location.origin, location.href);
   const own = root.origin === location.origin;
   const shelf = `fairdrop.line.${own ? "" : root.origin}${name}`;
   let sale = null, place = null, trouble = null, stream = null;
-  let first = 0, changes = 0, failures = 0, heardAt = 0, connectAt = 0;
-  let kept = {}, running = false, busy = false, fresh = true, timer, ears;
+  let first = 0, changes = 0, failures = 0, troubles = 0, heardAt = 0, connectAt = 0;
+  let kept = {}, running = false, busy = false, woken = false, fresh = true, timer, ears;
 
   const line = {
     get sale() { return sale; },
@@ -109,12 +119,12 @@ export function watchLine({ sale: name, base, onChange = () => {}, joinHeaders =
       ears = new AbortController();
       const { signal } = ears;
       const wake = () => document.hidden || refresh(true);
-      document.addEventListener("visibilitychange", wake, { signal });
-      addEventListener("online", wake, { signal });
-      addEventListener("pageshow", wake, { signal });
+      for (const type of ["visibilitychange", "resume", "online", "pageshow"]) {
+        addEventListener(type, wake, { signal, capture: true });
+      }
       addEventListener("storage", ({ key }) => {
         if (key !== shelf) return;
-        // Another tab of this browser did something.
+        // Another tab did something.
         load();
         fresh = true;
         refresh(true);
@@ -136,13 +146,15 @@ export function watchLine({ sale: name, base, onChange = () => {}, joinHeaders =
   function ask(method, rest, options = {}) {
     const headers = { ...(kept.token && { Authorization: `Bearer ${kept.token}` }), ...options.headers };
     const url = new URL(`/v1/sales/${encodeURIComponent(name)}${rest}`, root);
-    return request(method, url, { ...options, headers });
+    return request(method, url, { captcha, ...options, headers });
   }
 
-  // Steps never overlap. `anyway`: ask for the public document although it is pushed.
+  // Steps never overlap.
   async function refresh(anyway = false) {
+    if (busy) woken ||= anyway;
     if (busy || !running) return;
     busy = true;
+    woken = false;
     clearTimeout(timer);
     if (anyway || !line.pushed) {
       const got = await ask("GET", "");
@@ -154,7 +166,9 @@ export function watchLine({ sale: name, base, onChange = () => {}, joinHeaders =
     if (!running) return;
     connect();
     onChange(line);
-    again(pollDelayMs(distance(), Math.random(), document.hidden));
+    if (!trouble) troubles = 0;
+    const rest = trouble ? backOffMs(troubles++, Math.random(), trouble.retryAfterMs) : pollDelayMs(distance(), Math.random(), document.hidden);
+    again(woken ? 0 : rest, woken);
   }
 
   function moved() {
@@ -163,7 +177,7 @@ export function watchLine({ sale: name, base, onChange = () => {}, joinHeaders =
 
   async function personally() {
     if (moved()) {
-      // The line was lost or begun anew: only a receipt may prove a place from before.
+      // Lost or begun anew: only a receipt may prove a place from before.
       place = null;
       if (kept.receipt) return restore();
       forget();
@@ -172,12 +186,12 @@ export function watchLine({ sale: name, base, onChange = () => {}, joinHeaders =
     if (!known && !(place && asksPersonally(place, sale, serverNow(), line.pushed))) return;
     const before = changes;
     const got = await ask("GET", "/me");
-    // An answer from before this visitor did something says nothing about after.
+    // An answer from before a change says nothing about after.
     if (before === changes) answered(got);
   }
 
   async function restore() {
-    // Everybody is back at one moment: not all in one second.
+    // Everybody is back at one moment.
     await pause(Math.random() * 3_000);
     const body = { receipt: kept.receipt, token: kept.admission };
     const got = await ask("POST", "/restore", { body });
@@ -208,15 +222,12 @@ export function watchLine({ sale: name, base, onChange = () => {}, joinHeaders =
     if (status.visitor_token) hangUp(); // Now there is a name to listen under.
   }
 
-  // Repeated until the server has said yes or no.
   async function act(method, rest, options) {
-    let got;
-    for (let wait = 1_000; ; wait = Math.min(wait * 1.6, 8_000)) {
-      got = await ask(method, rest, options);
-      if (!got.busy) break;
+    let got, tries = 0;
+    while ((got = await ask(method, rest, options)).busy) {
       trouble = got;
       onChange(line);
-      await pause(Math.max(wait, got.retryAfterMs) * (0.8 + 0.4 * Math.random()));
+      await pause(backOffMs(tries++, Math.random(), got.retryAfterMs));
     }
     changes += 1;
     trouble = null;
@@ -231,8 +242,8 @@ export function watchLine({ sale: name, base, onChange = () => {}, joinHeaders =
     if (!sale) return NEAR;
     const { state } = line;
     if (state === "WAITING") return line.ahead;
-    if (state === "READY" || state === "ADMITTED") return 0;
-    if (sale.mode === "scheduled" && Date.parse(sale.opens_at) - serverNow() < 15_000) return 0;
+    const soon = sale.mode === "scheduled" && Date.parse(sale.opens_at) - serverNow() < 15_000;
+    if (soon || state === "READY" || state === "ADMITTED") return 0;
     return sale.mode === "open" || sale.mode === "lobby" ? NEAR : 1_000;
   }
 
@@ -240,8 +251,7 @@ export function watchLine({ sale: name, base, onChange = () => {}, joinHeaders =
     if (stream && !line.pushed) hangUp();
     if (stream || !sale?.push_url || document.hidden || Date.now() < connectAt) return;
     const socket = failures % 2 === 0;
-    connectAt = Date.now() + Math.min(30_000, 1_000 * 2 ** failures) * (0.5 + Math.random());
-    failures += 1;
+    connectAt = Date.now() + backOffMs(failures++, Math.random());
     const path = `/v1/sales/${sale.id}/${socket ? "socket" : "stream"}`;
     const url = new URL(path, new URL(sale.push_url, root));
     if (kept.token) {
@@ -287,16 +297,15 @@ export function watchLine({ sale: name, base, onChange = () => {}, joinHeaders =
     closing?.close();
   }
 
-  function again(ms) {
+  function again(ms, anyway) {
     clearTimeout(timer);
-    timer = setTimeout(refresh, ms);
+    timer = setTimeout(refresh, ms, anyway);
   }
 
-  // The same in every tab: two that join for the first time at one moment are one visitor.
+  // The same in every tab: two that join at one moment are one visitor.
   function joinKey() {
     load();
-    const bytes = crypto.getRandomValues(new Uint8Array(16));
-    keep({ joinKey: Array.from(bytes, (byte) => (256 + byte).toString(16).slice(1)).join(""), ...kept });
+    keep({ joinKey: crypto.getRandomValues(new Uint32Array(5)).join("-"), ...kept });
     return kept.joinKey;
   }
 
@@ -312,7 +321,7 @@ export function watchLine({ sale: name, base, onChange = () => {}, joinHeaders =
     try {
       localStorage.setItem(shelf, JSON.stringify(kept));
     } catch {
-      // Refused by the browser: no memory of a reload.
+      // Refused by the browser.
     }
   }
 

@@ -13,9 +13,7 @@
  * @typedef {{body?: unknown, key?: string, headers?: Record<string, string>}} Request
  */
 
-import { request as send } from "../fairdrop.js";
-
-const LONGEST_PAUSE_MS = 8_000;
+import { backOffMs, request as send } from "../fairdrop.js";
 
 /**
  * Sends one request, and solves a proof of work that is asked for. Never throws: no connection is an
@@ -38,11 +36,11 @@ export async function call(method, path, request = {}) {
  * @returns {Promise<Answer>}
  */
 export async function insist(send, onBusy) {
-  for (let pause = 1_000; ; pause = Math.min(pause * 1.6, LONGEST_PAUSE_MS)) {
+  for (let tries = 0; ; tries += 1) {
     const got = await send();
     if (!got.busy) return got;
     onBusy(got);
-    await sleep(Math.max(pause, got.retryAfterMs) * (0.8 + 0.4 * Math.random()));
+    await sleep(backOffMs(tries, Math.random(), got.retryAfterMs));
   }
 }
 
