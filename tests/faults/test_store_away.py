@@ -58,6 +58,13 @@ async def test_a_store_that_hangs_is_told_within_a_second_at_every_step(
         path = f"/v1/sales/{sale['id']}"
         joined = (await anybody.post(f"{path}/join")).json()
         bearer = {"authorization": f"Bearer {joined['visitor_token']}"}
+        anybody.cookies.clear()
+        await made.waiting_room.tick((await made.catalog.sale(sale["id"])).ref)  # type: ignore[union-attr]
+        claimed = (await anybody.post(f"{path}/claim", headers=bearer)).json()
+        admitted = {**bearer, "fairdrop-admission": claimed["token"], "idempotency-key": "k"}
+        line = {"variant": sale["variants"][0]["id"], "quantity": 1}
+        held = await anybody.post(f"{path}/reservations", headers=admitted, json={"lines": [line]})
+        reservation = f"{path}/reservations/{held.json()['id']}"
         shown = {"receipt": joined["receipt"]}
         os.kill(pid, signal.SIGSTOP)
         try:
@@ -66,6 +73,18 @@ async def test_a_store_that_hangs_is_told_within_a_second_at_every_step(
                 timed(anybody.get(f"{path}/me", headers=bearer)),
                 timed(anybody.post(f"{path}/claim", headers=bearer)),
                 timed(anybody.delete(f"{path}/me", headers=bearer)),
+                timed(
+                    anybody.post(f"{path}/reservations", headers=admitted, json={"lines": [line]})
+                ),
+                timed(anybody.patch(reservation, headers=admitted, json={"lines": [line]})),
+                timed(anybody.delete(reservation, headers=bearer)),
+                timed(
+                    anybody.post(
+                        f"{path}/orders",
+                        headers=bearer,
+                        json={"reservation": held.json()["id"]},
+                    )
+                ),
             )
         finally:
             os.kill(pid, signal.SIGCONT)

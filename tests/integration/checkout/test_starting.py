@@ -98,6 +98,30 @@ async def test_two_starts_at_once_make_one_order(shop: Shop, other_parts: Parts)
     assert await shop.events(answers[0]) == ["order.reserved"]
 
 
+@pytest.mark.parametrize("stock", [1, 2])
+async def test_two_fresh_buyers_at_the_same_instant_make_as_many_orders_as_there_are_units(
+    sell: NewShop, other_parts: Parts, stock: int
+) -> None:
+    """Case 11, from the reservation to the order, in two processes; with two units both get one."""
+    shop = await sell(stock)
+    buyers = [await shop.admit(), await shop.admit()]
+    other = same_sale(shop, other_parts)
+
+    async def buy(one: Shop, buyer: str) -> Order | None:
+        answer = await one.try_reserve(buyer, 1)
+        if not isinstance(answer.hold, str):
+            assert answer.outcome == "SOLD_OUT"
+            return None
+        return await one.order_of(buyer, answer.hold)
+
+    made = await asyncio.gather(buy(shop, buyers[0]), buy(other, buyers[1]))
+    orders = [order for order in made if order is not None]
+    assert len(orders) == stock
+    assert await shop.units() == [("HELD", serial) for serial in range(1, stock + 1)]
+    rows = await shop.fetch("SELECT 1 FROM orders WHERE sale_id = $1::text::uuid", shop.sale.id)
+    assert len(rows) == stock
+
+
 async def test_a_started_order_is_told_without_reading_it_as_it_would_be_read(
     sell: NewShop,
 ) -> None:

@@ -126,6 +126,42 @@ async def test_nobody_reserves_with_somebody_elses_admission(
     assert await shop.stock() == (3, 0, 0)
 
 
+async def test_two_lines_of_one_variant_count_together(
+    client: httpx.AsyncClient, shop: Shop, headers: dict[str, str]
+) -> None:
+    """Case 12: what is left would do for either line, and not for both."""
+    variant = shop.sale.variants[0].id
+    path = f"/v1/sales/{shop.sale.id}/reservations"
+
+    async def ask(key: str, *quantities: int) -> httpx.Response:
+        lines = [{"variant": variant, "quantity": quantity} for quantity in quantities]
+        keyed = {**headers, "idempotency-key": key}
+        return await client.post(path, headers=keyed, json={"lines": lines})
+
+    assert problem(await ask("one", 2, 2), 409, "sold_out")["variant"] == variant
+    assert await shop.stock() == (3, 0, 0)
+    taken = await ask("two", 2, 1)
+    assert taken.status_code == 201
+    assert sum(line["quantity"] for line in taken.json()["lines"]) == 3
+    assert await shop.stock() == (0, 3, 0)
+
+
+@pytest.mark.parametrize("ask", [by_query, by_body])
+async def test_a_quantity_beyond_the_limit_is_refused_however_it_is_written(
+    client: httpx.AsyncClient, sell: NewShop, ask: Ask
+) -> None:
+    """Case 13: 200 instead of 10, and the one above the limit."""
+    shop = await sell(500, order_limit=10, buyer_limit=10)
+    headers = await entered(client, shop)
+    for key, quantity in (("a", 200), ("b", 11)):
+        keyed = {**headers, "idempotency-key": key}
+        line = {"variant": shop.sale.variants[0].id, "quantity": quantity}
+        problem(await ask(client, shop, keyed, **line), 422, "order_limit")
+    assert await shop.stock() == (500, 0, 0)
+    allowed = await ask(client, shop, headers, variant=shop.sale.variants[0].id, quantity=10)
+    assert allowed.status_code == 201
+
+
 @pytest.mark.parametrize("ask", [by_query, by_body])
 async def test_sold_out_is_an_answer(
     client: httpx.AsyncClient, shop: Shop, headers: dict[str, str], ask: Ask

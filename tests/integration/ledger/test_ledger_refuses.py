@@ -246,6 +246,28 @@ async def test_two_postings_to_one_account_at_the_same_instant_both_count(
     ]
 
 
+async def test_a_balance_that_is_read_and_written_loses_one_of_two_postings(
+    parts_database: Database,
+) -> None:
+    """The negative control of the test above: the same two at once, and an account with a balance."""
+    both = asyncio.Barrier(2)
+    table = f"balance_{uuid7().hex}"
+
+    async def post(amount: int) -> None:
+        async with parts_database.transaction() as connection:
+            balance = await connection.fetchval(f"SELECT minor FROM {table}")
+            await both.wait()
+            await connection.execute(f"UPDATE {table} SET minor = $1", balance + amount)
+
+    async with parts_database.connection() as connection:
+        await connection.execute(f"CREATE TABLE {table} AS SELECT 0 AS minor")
+    async with asyncio.timeout(30):
+        await asyncio.gather(post(1), post(2))
+    async with parts_database.connection() as connection:
+        assert await connection.fetchval(f"DELETE FROM {table} RETURNING minor") < 3
+        await connection.execute(f"DROP TABLE {table}")
+
+
 @pytest.fixture
 async def parts_database(database_url: str) -> AsyncIterator[Database]:
     database = Database(database_url, max_size=6)
