@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 from fairdrop.drivers.store import Store
 from fairdrop.waiting_room import State, Ticked, WaitingRoom
+from fairdrop.waiting_room.service import TICK_LIMIT
 from tests.driven_sale import DrivenSale
 from tests.integration.waiting_room.counting import assert_everybody_is_counted_once, place_called
 
@@ -143,6 +145,46 @@ async def test_nobodys_question_is_refused_while_hundreds_of_calls_run_out(
     assert sum(run.missed for run in ticked) == 300
     assert not [answer for answer in told if isinstance(answer, BaseException)]
     await assert_everybody_is_counted_once(sale)
+
+
+async def answered_s(sale: DrivenSale, store_url: str, run_out: int, limit: int) -> float:
+    """How long 400 people who wait are kept waiting for an answer while so many calls run out."""
+    await place_called(sale, run_out, deadline_ms=sale.now_ms)
+    store = Store(store_url, timeout_s=30)
+    asking = WaitingRoom(store)
+    await asking.status(sale.ref, "v0")  # connects
+
+    async def sweep() -> None:
+        while (await sale.tick(limit=limit)).more:
+            pass
+
+    sweeping = asyncio.create_task(sweep())
+    began = time.perf_counter()
+    await asyncio.gather(*(asking.status(sale.ref, f"v{n}") for n in range(400)))
+    took = time.perf_counter() - began
+    await sweeping
+    await store.close()
+    sale.pass_ms(1)
+    return took
+
+
+async def test_nobodys_question_takes_longer_the_more_calls_run_out(
+    sale: DrivenSale, store_url: str
+) -> None:
+    """Case 4: fifty times as many deadlines at once, and answers come about as quickly.
+
+    The control sweeps in large steps, which must be seen to keep those who ask waiting. The quickest
+    of some rounds each, in turn: whatever else the machine does only adds.
+    """
+    await sale.load(cap=0)
+    await sale.join(*(f"v{n}" for n in range(400)))
+    few, many, large_steps = [], [], []
+    for _ in range(4):
+        few.append(await answered_s(sale, store_url, 300, TICK_LIMIT))
+        many.append(await answered_s(sale, store_url, 15_000, TICK_LIMIT))
+        large_steps.append(await answered_s(sale, store_url, 15_000, 3_900))
+    assert min(many) < 3 * min(few)
+    assert min(large_steps) > 2 * min(many), "the control has to see the wait"
 
 
 async def test_any_number_of_passed_deadlines_is_cleaned_in_bounded_steps(
