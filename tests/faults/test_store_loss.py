@@ -12,16 +12,18 @@ from uuid import UUID
 
 import pytest
 
+from fairdrop.audit import audit
 from fairdrop.checkout import Order, OrderState, StartRefusal
 from fairdrop.drivers.sale_scripts import SaleNotLoaded
 from fairdrop.embedded import BackgroundServices
 from fairdrop.errors import StoreUnavailable
 from fairdrop.ids import new_id
 from fairdrop.inventory import Reservation, ReserveRequest
+from fairdrop.schema.migrate import migrate
 from tests.faults.replicated import Pair, replicated
 from tests.integration.checkout.outage import Frail, frail_shop
 from tests.integration.checkout.scripted_gateway import ScriptedGateway
-from tests.integration.checkout.shop import Shop, checkout_database, new_shop, shop_parts
+from tests.integration.checkout.shop import Shop, new_database, new_shop, shop_parts
 from tests.integration.checkout.test_rebuilding import rebuild
 
 pytestmark = pytest.mark.xdist_group("system")
@@ -31,9 +33,10 @@ pytestmark = pytest.mark.xdist_group("system")
 async def shop_on(
     pair: Pair, services: BackgroundServices, units: int, **settings: Any
 ) -> AsyncIterator[Shop]:
-    """A sale on the pair, beside the database of this test process."""
+    """A sale on the pair, and a database of its own: an audit looks at all of it."""
     gateway = ScriptedGateway()
-    database_url = await checkout_database(services)
+    database_url = await new_database(services.database_url, f"lost_{new_id()}")
+    await migrate(database_url)
     async with shop_parts(pair.door.url, database_url, gateway, **settings) as parts:
         yield await new_shop(parts, gateway, units)
 
@@ -99,6 +102,7 @@ async def test_a_failover_that_forgets_acknowledged_holds_sells_no_unit_twice(
             await take_money(shop, order)
         assert await sold_serials(shop) == list(range(1, 9))
         assert await shop.stock() == (0, 0, 8)
+        assert await audit(shop.parts) == []
 
 
 async def test_without_the_databases_key_the_failover_would_sell_a_unit_twice(
@@ -174,6 +178,7 @@ async def everybody_finds_their_units(frail: Frail, pending: Order, sold: Order)
     assert await buy_the_rest(shop) == 0
     assert await sold_serials(shop) == [1, 2, 3, 4, 5]
     await shop.now(sold, OrderState.CONFIRMED)
+    assert await audit(shop.parts) == []
 
 
 @pytest.mark.parametrize("loss", ["flush", "no file"])

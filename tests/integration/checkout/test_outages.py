@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from fairdrop.audit import audit
 from fairdrop.checkout import Order, OrderState
 from fairdrop.errors import DatabaseUnavailable, FairdropError, StoreUnavailable
 from tests.integration.checkout.outage import frail_shop
@@ -80,6 +81,7 @@ async def test_fifty_settlements_with_a_database_restart_in_the_middle_settle_on
             await shop.make_due_in_store(order.id)  # of commits whose answer was lost
         await shop.sweep()
         assert await shop.stock() == (10, 0, 50)
+        assert await audit(shop.parts) == []
 
 
 async def test_a_database_that_is_away_is_told_as_such_and_nothing_happens_twice(
@@ -104,6 +106,7 @@ async def test_a_database_that_is_away_is_told_as_such_and_nothing_happens_twice
         await shop.now(order, OrderState.CONFIRMED)
         assert len(await shop.entries(order)) == 3
         assert await shop.stock() == (3, 0, 2)
+        assert await audit(shop.parts) == []
 
 
 async def insist(call: object) -> object:
@@ -139,3 +142,4 @@ async def test_a_store_that_dies_after_the_commit_hears_of_it_from_the_sweep(
         assert await shop.stock() == (3, 0, 2)
         assert await shop.holds() == []
         assert await shop.inside() == 1
+        assert await audit(shop.parts) == []
