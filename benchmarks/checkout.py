@@ -302,7 +302,7 @@ async def reserve_script(shop: Shop, seconds: int) -> dict[str, float]:
         places = await asyncio.gather(*(room.claim(shop.sale, buyer) for buyer in part))
         requests += [
             ReserveRequest(buyer, place.admission, new_id(), "key", "body", [shop.variant, 1])
-            for buyer, place in zip(part, places, strict=True)
+            for buyer, (place, _) in zip(part, places, strict=True)
         ]
     await store.config_resetstat()
     asked: list[asyncio.Future[Reservation]] = []

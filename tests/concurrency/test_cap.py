@@ -45,7 +45,7 @@ async def test_parallel_joins_claims_leaves_and_ticks_keep_the_cap(
         visitors = [f"v{number}-{n}" for n in range(4)]
         await asyncio.gather(*(room.join(sale.ref, visitor) for visitor in visitors))
         for visitor in visitors:
-            while (await room.claim(sale.ref, visitor)).state is not State.ADMITTED:
+            while (await room.claim(sale.ref, visitor)).place.state is not State.ADMITTED:
                 await room.tick(sale.ref)
             await room.leave(sale.ref, visitor)
 

@@ -46,7 +46,7 @@ class Place(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 
 class Line(msgspec.Struct, array_like=True, frozen=True):
-    """The reply of ``join`` and ``status``: the places of a batch, and the line as a whole."""
+    """The reply of ``join``, ``status`` and ``claim``: the places of a batch, and the line as a whole."""
 
     status: str
     places: list[Place] = []

@@ -22,7 +22,6 @@ from .model import (
     Line,
     Measures,
     Observed,
-    Place,
     Presented,
     Restored,
     RestoreOutcome,
@@ -70,8 +69,8 @@ class WaitingRoom:
         )
         self._statuses = SaleScript(store, _PACKAGE, "status", Line)
         self._status: CoalescedScript[str, Standing] = CoalescedScript(self._statuses, _standings)
-        self._claim: CoalescedScript[tuple[str, str], Place] = CoalescedScript(
-            SaleScript(store, _PACKAGE, "claim", Line), lambda line: line.places
+        self._claim: CoalescedScript[tuple[str, str], Standing] = CoalescedScript(
+            SaleScript(store, _PACKAGE, "claim", Line), _standings
         )
         self._front: CoalescedScript[tuple[str, int, bool], FrontOutcome] = CoalescedScript(
             SaleScript(store, _PACKAGE, "front", Fronted), lambda fronted: fronted.outcomes
@@ -106,7 +105,7 @@ class WaitingRoom:
         """Where at most ``STATUS_LIMIT`` visitors stand, in order: one read, without a future each."""
         return await self._statuses(sale, list(visitors))
 
-    def claim(self, sale: SaleRef, visitor: str) -> asyncio.Future[Place]:
+    def claim(self, sale: SaleRef, visitor: str) -> asyncio.Future[Standing]:
         """Turn the visitor's call into an admission; a repeated claim gives the same one (W11)."""
         return self._claim.submit(sale, (visitor, new_secret_id()))
 

@@ -106,7 +106,7 @@ class Shop:
             while True:
                 await room.join(self.sale.ref, buyer)
                 await room.tick(self.sale.ref)
-                place = await room.claim(self.sale.ref, buyer)
+                place, _ = await room.claim(self.sale.ref, buyer)
                 if place.state is State.ADMITTED:
                     self.admissions[buyer] = place.admission
                     return buyer

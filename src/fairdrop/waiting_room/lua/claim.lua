@@ -2,7 +2,9 @@
 --
 -- KEYS: cfg line called active missed place adm ctr entrant
 -- ARGV: now_ms (0 = the store's clock), msgpack [[visitor, fresh admission id], ...]
--- REPLY: msgpack [status, places]; a place is [state, position, rank, deadline_ms, admission, issued_s]
+-- REPLY: msgpack [status, places, mode, served, tail, waiting, outflow_milli, lobby, outlook,
+--   restoring_until], as status.lua has it, so that an admission's document needs no second call
+--   a place is [state, position, rank, deadline_ms, admission, issued_s]
 -- Status:
 --   OK        the places follow, one a visitor, in order
 --   NO_SALE   the store does not hold this sale
@@ -24,7 +26,7 @@ end
 local cfg = redis.call('HMGET', KEYS[1], 'mode', 'lease_ttl_ms')
 if not cfg[1] then return cmsgpack.pack({ 'NO_SALE' }) end
 local lease_ttl = tonumber(cfg[2])
-local places = {}
+local admitted, places = 0, {}
 for i, item in ipairs(cmsgpack.unpack(ARGV[2])) do
   local visitor, fresh = item[1], item[2]
   local lease = tonumber(redis.call('ZSCORE', KEYS[4], visitor) or 'x')
@@ -38,7 +40,7 @@ for i, item in ipairs(cmsgpack.unpack(ARGV[2])) do
     redis.call('ZREM', KEYS[3], visitor)
     redis.call('ZADD', KEYS[4], now + lease_ttl, visitor)
     redis.call('HSET', KEYS[7], visitor, fresh .. ':' .. issued)
-    redis.call('HINCRBY', KEYS[8], 'admitted', 1)
+    admitted = admitted + 1
     local pos = tonumber(redis.call('HGET', KEYS[6], visitor) or '0')
     places[i] = { 'ADMITTED', pos, 0, now + lease_ttl, fresh, issued }
   elseif claim_by then
@@ -56,4 +58,9 @@ for i, item in ipairs(cmsgpack.unpack(ARGV[2])) do
     end
   end
 end
-return cmsgpack.pack({ 'OK', places })
+if admitted > 0 then redis.call('HINCRBY', KEYS[8], 'admitted', admitted) end
+local ctr = redis.call('HMGET', KEYS[8], 'seq', 'served', 'outflow_milli', 'lobby', 'outlook',
+  'restoring_until')
+return cmsgpack.pack({ 'OK', places, cfg[1], tonumber(ctr[2] or '0'), tonumber(ctr[1] or '0'),
+  redis.call('ZCARD', KEYS[2]), tonumber(ctr[3] or '-1'), tonumber(ctr[4] or '0'), ctr[5] or '',
+  tonumber(ctr[6] or '0') })

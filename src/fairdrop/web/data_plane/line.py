@@ -151,14 +151,13 @@ async def claim(parts: Parts, scope: Scope, _receive: Receive, send: Send) -> No
     visitor = required_visitor(parts, headers)
     sale = known_sale(parts, scope) or await sale_of(parts, scope)
     await check_claim(parts, scope, headers, sale, visitor)
-    place = await parts.waiting_room.claim(sale.ref, visitor)
+    place, line = await parts.waiting_room.claim(sale.ref, visitor)
     if place.state is State.MISSED:
         raise Problem(
             409, "missed", "Your turn has passed. Join again: your place is kept, at the front."
         )
     if place.state is not State.ADMITTED:
         raise Problem(409, "not_called", "It is not your turn yet.", state=place.state)
-    _, line = await parts.waiting_room.status(sale.ref, visitor)
     token = _admission_token(parts, sale, visitor, place)
     # For a checkout on the same host, behind a proxy or our middleware (W20).
     left_s = max(0, place.deadline_ms // 1_000 - int(time.time()))
