@@ -142,15 +142,10 @@ class GuardedGateway:
         self, breaker: AsyncCircuitBreaker, call: Callable[[], Awaitable[Answer]]
     ) -> Answer:
         try:
-            async with breaker:
-                return await self._within_bounds(call)
+            async with breaker, asyncio.timeout(self._time_limit_s), self._slots:
+                return await call()
         except OpenedState as error:
             self.refused += 1
             raise GatewayUnavailable(f"{self.name}: the circuit is open") from error
-
-    async def _within_bounds(self, call: Callable[[], Awaitable[Answer]]) -> Answer:
-        try:
-            async with asyncio.timeout(self._time_limit_s), self._slots:
-                return await call()
         except TimeoutError as error:
             raise GatewayUnavailable(f"{self.name}: no answer in time") from error
