@@ -21,6 +21,8 @@ steps = st.one_of(
     st.tuples(st.just("tick"), st.sampled_from([500, 2, 1])),
     st.tuples(st.just("tick"), st.just(500)),
     st.tuples(st.just("claim"), st.lists(visitors, min_size=1, max_size=6)),
+    st.tuples(st.just("enter"), st.lists(visitors, min_size=1, max_size=3)),
+    st.tuples(st.just("lapse"), st.sampled_from([2_000, 6_000, 6_000])),
     st.tuples(st.just("leave"), visitors),
     st.tuples(st.just("front"), st.tuples(visitors, st.booleans())),
     st.tuples(st.just("complete"), visitors),
@@ -54,7 +56,13 @@ class LineHistory:
 
     async def step(self, kind: str, what: Any) -> None:
         sale, model = self.sale, self.model
-        if kind == "join":
+        if kind == "enter":  # what single steps rarely come to: people who get inside
+            for part, of_whom in (("join", what), ("tick", 500), ("claim", what)):
+                await self.step(part, of_whom)
+        elif kind == "lapse":  # and those who stay there until nobody but a tick ends it
+            await self.step("pass", what)
+            await self.step("tick", 500)
+        elif kind == "join":
             told = await sale.join(*what)
             # A visitor who is twice in a batch gets one answer, that of the first time.
             first = {v: model.join(v, sale.now_ms) for v in dict.fromkeys(what)}
