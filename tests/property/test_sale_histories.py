@@ -393,6 +393,19 @@ class History:
         ("sweep", True),
     ]
 )
+@example(  # a failed payment that succeeds after all, with a lost store in between
+    [
+        ("buy", ("ann", 1)),
+        ("decline", 0),
+        ("decline", 0),
+        ("settle", False),
+        ("lose_store", 1),
+        ("success", (0, 2)),
+        ("settle", False),
+        ("settle", True),
+        ("give_back", (0, "all", True, False)),
+    ]
+)
 @example(  # late money of an order from before, whose buyer is in again and has begun anew
     [
         ("buy", ("ann", 1)),

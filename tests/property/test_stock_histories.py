@@ -22,7 +22,9 @@ some = st.integers(0, 9)  # one of those there are
 steps = st.one_of(
     st.tuples(st.just("buy"), st.tuples(buyers, st.sampled_from("xyz"), lines)),
     st.tuples(st.just("buy"), st.tuples(buyers, st.sampled_from("xyz"), lines)),
+    st.tuples(st.just("order"), st.tuples(buyers, st.sampled_from("xyz"), lines)),
     st.tuples(st.just("settle"), some),
+    st.tuples(st.just("settle late"), st.tuples(some, st.integers(0, 4))),
     st.tuples(st.sampled_from(["begin_payment", "cancel", "release"]), some),
     st.tuples(st.sampled_from(["sweep", "expire_orders"]), st.none()),
     st.tuples(st.just("go on"), some),
@@ -59,9 +61,27 @@ class ShopHistory:
             case "go on" | "finish" | "die":
                 for job in pick(self.jobs, what):
                     await self.resume(kind, job)
+            case "order":
+                await self.finish(shop.buy(*what))
+            case "settle late":
+                number, parts = what
+                for order in pick(list(shop.orders.rows), number):
+                    await self.settle_late(order, parts)
             case _:
                 for job in self.new_jobs(kind, what):
                     await self.begin(job)
+
+    async def settle_late(self, order: str, parts: int) -> None:
+        """What single steps rarely come to: the sweep has ended an order, its worker is paused before
+        it tells the store, and the money comes; so many parts of settling it are done."""
+        sale = self.shop.sale
+        sale.pass_ms(max(0, self.shop.orders.rows[order].deadline_ms - sale.now_ms))
+        await self.begin(self.shop.expire_orders())
+        settling = self.shop.settle(order)
+        await self.begin(settling)
+        for _ in range(parts):
+            if settling in self.jobs:
+                await self.advance(settling)
 
     def new_jobs(self, kind: str, what: Any) -> list[Job]:
         """The job that a step begins, if there is anything to do it to."""
@@ -86,6 +106,11 @@ class ShopHistory:
             return
         await self.advance(job)
         while kind == "finish" and job in self.jobs:
+            await self.advance(job)
+
+    async def finish(self, job: Job) -> None:
+        await self.begin(job)
+        while job in self.jobs:
             await self.advance(job)
 
     async def begin(self, job: Job) -> None:
@@ -115,9 +140,7 @@ class ShopHistory:
         for _ in range(4):
             self.shop.sale.pass_ms(60_000)
             for job in (self.shop.expire_orders(), self.shop.sweep()):
-                await self.begin(job)
-                while job in self.jobs:
-                    await self.advance(job)
+                await self.finish(job)
 
 
 @on_the_store
