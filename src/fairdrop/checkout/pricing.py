@@ -36,5 +36,7 @@ def step_minor(sale: Sale) -> int:
 
 def price_of(sale: Sale, lines: Iterable[tuple[int, int]]) -> Price:
     """The price of lines (price of one unit in minor units, quantity), the fee rounded once."""
-    subtotal = sum(price * quantity for price, quantity in lines)
+    subtotal = 0
+    for price, quantity in lines:
+        subtotal += price * quantity
     return Price(subtotal, fee_minor(subtotal, sale.fee_bps, step_minor(sale)))

@@ -43,7 +43,7 @@ VISITOR_COOKIE = "fairdrop_visitor"
 _COOKIE = VISITOR_COOKIE.encode()
 _BEARER = b"Bearer "
 _OURS = _BEARER + f"{VisitorTokens.PREFIX}.".encode()
-_KEY = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_KEY = re.compile(rb'"?([A-Za-z0-9_-]{1,64})"?')
 
 
 class Endpoint:
@@ -342,15 +342,15 @@ async def sale_of(parts: Parts, scope: Scope) -> Sale:
 
 def idempotency_key(headers: Mapping[bytes, bytes]) -> str:
     """The request's Idempotency-Key (H3). Raises Problem 400 when it is missing or malformed."""
-    key = headers.get(b"idempotency-key", b"").decode("latin-1").strip('"')
-    if _KEY.fullmatch(key) is None:
+    key = _KEY.fullmatch(headers.get(b"idempotency-key", b""))
+    if key is None:
         raise Problem(
             400,
             "idempotency_key_required",
             "Send an Idempotency-Key of 1 to 64 letters, digits, - or _, and the same one when you"
             " repeat the request.",
         )
-    return key
+    return key[1].decode()
 
 
 def decode(decoder: msgspec.json.Decoder[Any], body: bytes) -> Any:
