@@ -60,7 +60,6 @@ class _Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport  # type: ignore[assignment]
-        self._run.idle(self)
 
     def send(self, request: bytes, now: float) -> None:
         self.sent_at = now
@@ -156,10 +155,15 @@ async def _connect(run: _Run, port: int, connections: int) -> list[_Connection]:
 async def closed_loop(
     port: int, requests: Sequence[bytes], *, connections: int = 128, keep_bodies: bool = False
 ) -> Measured:
-    """Send all requests as fast as the server answers; the server is what bounds it."""
+    """Send all requests as fast as the server answers; the server is what bounds it.
+
+    The connections are open before the clock runs: shops' proxies keep theirs open too.
+    """
     run = _Run(requests, keep_bodies=keep_bodies)
-    began = time.perf_counter()
     made = await _connect(run, port, min(connections, len(requests)))
+    began = time.perf_counter()
+    for connection in made:
+        run.idle(connection)
     await run.done
     run.measured.seconds = time.perf_counter() - began
     for connection in made:
@@ -173,6 +177,8 @@ async def paced(
     """Send the requests at a rate, and measure how long each answer takes."""
     run = _PacedRun(requests, per_s)
     made = await _connect(run, port, connections)
+    for connection in made:
+        run.idle(connection)
     began = time.perf_counter()
     await run.pace(len(requests))
     await run.done
@@ -189,18 +195,12 @@ class _MomentRun(_Run):
         super().__init__([request for person in people for request in person], keep_bodies=False)
         self._people = iter(people)
         self._next: dict[_Connection, list[bytes]] = {}
-        self._began = False
 
     def idle(self, connection: _Connection) -> None:
-        if not self._began:
+        if connection not in self._next:
             self._next[connection] = list(next(self._people))
-        elif self._next[connection]:
+        if self._next[connection]:
             connection.send(self._next[connection].pop(0), 0.0)
-
-    def begin(self) -> None:
-        self._began = True
-        for connection in list(self._next):
-            self.idle(connection)
 
 
 async def all_at_one_moment(port: int, people: Sequence[Sequence[bytes]]) -> Measured:
@@ -208,7 +208,8 @@ async def all_at_one_moment(port: int, people: Sequence[Sequence[bytes]]) -> Mea
     run = _MomentRun(people)
     made = await _connect(run, port, len(people))
     began = time.perf_counter()
-    run.begin()
+    for connection in made:
+        run.idle(connection)
     await run.done
     run.measured.seconds = time.perf_counter() - began
     for connection in made:

@@ -91,3 +91,24 @@ async def test_plain_addresses_do_not_reach_the_router(method: str, path: str) -
     shortcut._app = cast("Any", router)
     status, _ = await answer(shortcut, method, path)
     assert status == 200
+
+
+@pytest.mark.parametrize(("method", "path"), FOUND + LEFT)
+async def test_an_address_met_before_is_answered_as_the_first_time(method: str, path: str) -> None:
+    shortcut = Shortcut(application())
+    first = await answer(shortcut, method, path)
+    assert await answer(shortcut, method, path) == first
+    assert await answer(shortcut, "PUT", path) == await answer(application(), "PUT", path)
+
+
+async def test_made_up_addresses_take_a_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fairdrop.web.shortcut._REMEMBERED", 8)
+    shortcut = Shortcut(application())
+    for number in range(50):
+        for noun in ("sales", "orders"):
+            step = "join" if noun == "sales" else "pay"
+            assert (await answer(shortcut, "POST", f"/v1/{noun}/n{number}/{step}"))[0] == 200
+    assert 0 < len(shortcut._met) <= 8
+    await answer(shortcut, "POST", f"/v1/sales/{'x' * 5_000}/join")
+    assert all(len(path) < 1_000 for _, path in shortcut._met)
+    assert all("orders" not in path for _, path in shortcut._met)
