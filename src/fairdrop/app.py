@@ -364,6 +364,7 @@ def _captcha(settings: Settings) -> CaptchaVerifier | None:
         settings.captcha_site_key,
         _secret(settings.captcha_secret, "FAIRDROP_CAPTCHA_SECRET"),
         url=settings.captcha_url,
+        script_url=settings.captcha_script_url,
         timeout_s=settings.captcha_timeout_ms / 1_000,
     )
 

@@ -106,6 +106,9 @@ class Settings(BaseSettings):
     captcha_site_key: str = Field("", description="The public key of the CAPTCHA")
     captcha_secret: SecretStr | None = Field(None, description="The secret key of the CAPTCHA")
     captcha_url: str | None = Field(None, description="Another address of the CAPTCHA's check")
+    captcha_script_url: str | None = Field(
+        None, description="Another address of the CAPTCHA's widget", pattern=r"^https?://"
+    )
     captcha_timeout_ms: Milliseconds = Field(
         2_000, description="How long the CAPTCHA's service may take"
     )

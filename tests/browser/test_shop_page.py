@@ -30,11 +30,12 @@ expect.set_options(timeout=PATIENCE_MS)
 DOCS = Path(__file__).parents[2] / "docs/client.md"
 
 
-def example(site: RunningSite, slug: str) -> str:
+def example(site: RunningSite, slug: str, more: str = "") -> str:
     """The page that the documentation shows, for this sale; it keeps its line and its token."""
     found = re.search(r"```html\n(.*?)```", DOCS.read_text("utf-8"), re.DOTALL)
     assert found is not None
-    html = found[1].replace("https://drop.example.org", site.url).replace("midnight-drop", slug)
+    html = found[1].replace("onChange: show }", f"onChange: show {more}}}")
+    html = html.replace("https://drop.example.org", site.url).replace("midnight-drop", slug)
     kept = "const enterCheckout = (token) => { window.token = token; };\n  window.line = line;\n"
     return f"<!doctype html><title>Shop</title>{html.replace('</script>', kept + '</script>')}"
 

@@ -6,12 +6,16 @@ needs another class with :meth:`CaptchaVerifier.verify`.
 
 - Turnstile: https://developers.cloudflare.com/turnstile/get-started/server-side-validation/
 - hCaptcha: https://docs.hcaptcha.com/#verify-the-user-response-server-side
+
+Their widgets are alike too: a script that takes ``render=explicit`` and ``onload``, and makes a global
+of the provider's name with ``render(element, {sitekey, callback, …})``.
 """
 
 from __future__ import annotations
 
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import urlsplit
 
 import aiohttp
 import msgspec
@@ -47,6 +51,14 @@ class CaptchaVerifier(Protocol):
     def site_key(self) -> str:
         """The public key that its widget needs."""
 
+    @property
+    def script_url(self) -> str:
+        """The script of its widget."""
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Where the widget loads from, for a page's Content Security Policy."""
+
     async def verify(self, response: str, address: str) -> CaptchaResult:
         """Ask about one visitor's token; never raises for an outage, never waits for long."""
 
@@ -59,6 +71,8 @@ class SiteVerify:
 
     provider: str
     default_url: str
+    default_script_url: str
+    default_sources: tuple[str, ...]
     _ours: frozenset[str] = frozenset(
         {
             "missing-input-secret",
@@ -71,10 +85,18 @@ class SiteVerify:
     """Error codes that say nothing about the visitor."""
 
     def __init__(
-        self, site_key: str, secret: str, *, url: str | None = None, timeout_s: float = 2.0
+        self,
+        site_key: str,
+        secret: str,
+        *,
+        url: str | None = None,
+        script_url: str | None = None,
+        timeout_s: float = 2.0,
     ) -> None:
-        """Take the keys that the service gave; ``url`` is another address of the service."""
+        """Take the keys that the service gave; the addresses are others than the service's own."""
         self.site_key = site_key
+        self.script_url = script_url or self.default_script_url
+        self.sources = _origin(script_url) if script_url else self.default_sources
         self._secret = secret
         self._url = url or self.default_url
         self._timeout = aiohttp.ClientTimeout(total=timeout_s)
@@ -124,11 +146,18 @@ class SiteVerify:
         return content
 
 
+def _origin(url: str) -> tuple[str]:
+    parts = urlsplit(url)
+    return (f"{parts.scheme}://{parts.netloc}",)
+
+
 class Turnstile(SiteVerify):
     """Cloudflare Turnstile."""
 
     provider = "turnstile"
     default_url = "https://challenges.cloudflare.com/turnstile/v0/siteverify"
+    default_script_url = "https://challenges.cloudflare.com/turnstile/v0/api.js"
+    default_sources = ("https://challenges.cloudflare.com",)
 
 
 class HCaptcha(SiteVerify):
@@ -136,6 +165,8 @@ class HCaptcha(SiteVerify):
 
     provider = "hcaptcha"
     default_url = "https://api.hcaptcha.com/siteverify"
+    default_script_url = "https://js.hcaptcha.com/1/api.js"
+    default_sources = ("https://hcaptcha.com", "https://*.hcaptcha.com")
 
     def _more(self) -> Mapping[str, str]:
         return {"sitekey": self.site_key}

@@ -85,7 +85,9 @@ def build(parts: Parts) -> Starlette:
             *openapi.routes(control),
             *pages.routes(
                 pages.Shop(
-                    origins=parts.settings.shop_addresses(), push_url=parts.settings.push_url
+                    origins=parts.settings.shop_addresses(),
+                    push_url=parts.settings.push_url,
+                    widgets=parts.captcha.sources if parts.captcha is not None else (),
                 )
             ),
         ],

@@ -45,6 +45,9 @@ async def check_join(
         return
     if visitor is not None and await _has_place(parts, sale, visitor):
         return
+    if captcha and proof and headers.get(CAPTCHA) and not headers.get(PROOF):
+        # Both count once: nothing is checked, and so used up, before both are there.
+        await _require_proof(parts, headers, sale, "join")
     # The CAPTCHA first: it costs the visitor more, and a used proof cannot be shown again.
     if captcha:
         await _require_captcha(parts, address, headers)
@@ -115,5 +118,6 @@ async def _require_captcha(parts: Parts, address: str, headers: Mapping[bytes, b
         "Show that you are a person, and send the widget's token in Fairdrop-Captcha.",
         reason=result,
         provider=verifier.provider,
+        script=verifier.script_url,
         site_key=verifier.site_key,
     )

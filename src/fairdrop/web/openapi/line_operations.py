@@ -83,7 +83,8 @@ LINE = (
             200: STATUS,
             401: refused("The visitor token is not one of ours (`visitor_unknown`)."),
             403: refused(
-                "`proof_required`, with the `challenge` to solve; `captcha_required`;"
+                "`proof_required`, with the `challenge` to solve; `captcha_required`, with the"
+                " `provider`, `site_key` and `script` of the widget to show;"
                 " `invite_required` or `invite_refused`."
             ),
             404: NO_SALE,

@@ -2,7 +2,9 @@
 
 The policy allows nothing that is not ours: no inline script or style, no other address, no frame
 around us, no string turned into markup. Its ``form-action`` stays on this site; the way to the
-payment page is a plain navigation, which a policy does not govern.
+payment page is a plain navigation, which a policy does not govern. Where a CAPTCHA is configured, the
+pages on which people join let its widget in: script, frame, style and calls of the provider, whose
+code may turn strings into markup.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 Header = tuple[bytes, bytes]
 
@@ -28,12 +30,25 @@ _POLICY: Final = {
 }
 
 
-def _policy(forms_to: Iterable[str] = (), connects_to: Iterable[str] = ()) -> str:
+_TYPES: Final = ("require-trusted-types-for", "trusted-types")
+
+
+def _policy(
+    forms_to: Iterable[str] = (), connects_to: Iterable[str] = (), widgets: Sequence[str] = ()
+) -> str:
     policy = {
         **_POLICY,
         "form-action": " ".join(["'self'", *forms_to]),
-        "connect-src": " ".join(["'self'", *connects_to]),
+        "connect-src": " ".join(["'self'", *connects_to, *widgets]),
     }
+    if widgets:
+        policy |= {
+            "script-src": " ".join(["'self'", *widgets]),
+            "style-src": " ".join(["'self'", *widgets]),
+            "frame-src": " ".join(widgets),
+        }
+        for name in _TYPES:
+            del policy[name]
     return "; ".join(f"{name} {value}" for name, value in policy.items())
 
 
@@ -64,13 +79,14 @@ _ON_PAGES: Final[tuple[Header, ...]] = (
 
 
 def page_headers(
-    forms_to: Iterable[str] = (), connects_to: Iterable[str] = ()
+    forms_to: Iterable[str] = (), connects_to: Iterable[str] = (), widgets: Sequence[str] = ()
 ) -> tuple[Header, ...]:
     """What a page is sent with, besides its type, length and tag.
 
-    Its forms may go to the origins of ``forms_to``, its scripts may speak to those of ``connects_to``.
+    Its forms may go to the origins of ``forms_to``, its scripts may speak to those of ``connects_to``;
+    a CAPTCHA may load from ``widgets``.
     """
-    policy = (b"content-security-policy", _policy(forms_to, connects_to).encode())
+    policy = (b"content-security-policy", _policy(forms_to, connects_to, widgets).encode())
     return (*_EVERYWHERE, policy, *_ON_PAGES, (b"cache-control", PAGE_CACHE.encode()))
 
 

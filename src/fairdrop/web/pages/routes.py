@@ -42,6 +42,9 @@ class Shop:
     push_url: str | None = None
     """Where the push process is, when that is not behind the same address."""
 
+    widgets: tuple[str, ...] = ()
+    """Where the widget of a CAPTCHA loads from, on the pages where people join."""
+
     def streams(self) -> tuple[str, ...]:
         """The origins of streams that pages may open, besides their own."""
         if self.push_url is None or self.push_url == "/":
@@ -71,7 +74,11 @@ def routes(shop: Shop | None = None) -> list[Route | Mount]:
     for path, name in _PAGES.items():
         modules = [assets.url(module) for module in assets.modules(f"js/{name}.js")]
         html = templates.get_template(f"{name}.html").render(shop=shop, modules=modules)
-        headers = page_headers(shop.origins if name == "enter" else (), shop.streams())
+        headers = page_headers(
+            shop.origins if name == "enter" else (),
+            shop.streams(),
+            shop.widgets if name in ("sale", "enter") else (),
+        )
         page = Document.of(html.encode(), media_type="text/html; charset=utf-8", headers=headers)
         found.append(
             Route(path, page, methods=["GET"], name=f"{name}_page", include_in_schema=False)

@@ -56,7 +56,7 @@ export async function request(method, url, { captcha, ...options } = {}) {
   for (let tries = 0; ; tries += 1) {
     const got = await send(method, url, { ...options, headers });
     const [name, solve] = checks[got.problem.code] ?? [];
-    if (!solve || tries > 3) return got;
+    if (!solve || tries > 4) return got;
     try {
       headers[`Fairdrop-${name}`] = await solve(got.problem);
     } catch {

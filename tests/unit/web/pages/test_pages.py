@@ -10,6 +10,7 @@ import pytest
 from starlette.applications import Starlette
 
 import fairdrop
+from fairdrop.access import CAPTCHAS
 from fairdrop.web.pages import Shop, routes
 from tests.unit.web.pages.asking import Answer, ask
 
@@ -95,6 +96,25 @@ async def test_the_policy_allows_nothing_inline_and_nothing_from_elsewhere(path:
     assert policy["require-trusted-types-for"] == "'script'"
     assert {policy[kind] for kind in policy if kind.endswith("-src")} == {"'none'", "'self'"}
     assert policy["form-action"] == "'self'"
+
+
+@pytest.mark.parametrize("provider", sorted(CAPTCHAS))
+async def test_the_widget_of_a_captcha_is_let_in_where_people_join_and_nowhere_else(
+    provider: str,
+) -> None:
+    """W18: as the providers' manuals say; what else a page may do stays as it is."""
+    sources = CAPTCHAS[provider]("site", "secret").sources
+    app = Starlette(routes=routes(Shop(widgets=sources)))
+    for path in PAGES:
+        policy = (await ask(app, f"http://x{path}")).headers["content-security-policy"]
+        if path.startswith(("/s/", "/enter/")) and not path.endswith("/draw"):
+            for kind in ("script-src", "style-src", "connect-src"):
+                assert f"{kind} 'self' {' '.join(sources)}" in policy
+            assert f"frame-src {' '.join(sources)}" in policy
+            assert "default-src 'none'" in policy
+            assert "frame-ancestors 'none'" in policy
+        else:
+            assert policy == (await get(path)).headers["content-security-policy"]
 
 
 @pytest.mark.parametrize("path", PAGES)

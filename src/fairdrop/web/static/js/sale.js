@@ -40,7 +40,7 @@ let shown = null;
 /** What this visitor was when it was last looked. */
 let before = "";
 
-const line = watchLine({ sale: slug, onChange: look, joinHeaders: invitation });
+const line = watchLine({ sale: slug, onChange: look, joinHeaders: invitation, captcha });
 
 /** @type {Actions} */
 const actions = {
@@ -71,6 +71,11 @@ async function act(change) {
   before = "";
   const got = await change();
   showNotice(note, got.ok ? "" : explain(got));
+}
+
+/** The widget of a CAPTCHA, when joining asks for one. @param {any} problem @returns {Promise<string>} */
+async function captcha(problem) {
+  return (await import("./captcha.js")).solve(problem);
 }
 
 /** The code of an invitation that was opened as a link, `?invite=CODE`. @returns {Record<string, string>} */

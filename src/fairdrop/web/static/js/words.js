@@ -14,7 +14,7 @@ const WORDS = {
   sale_not_open: "The sale is not open yet. This page shows the button as soon as it is.",
   invite_required: "This sale is for invited people. Open it with the link of your invitation.",
   invite_refused: "This invitation does not count, or it was used by somebody else.",
-  captcha_required: "Show that you are a person before you join.",
+  captcha_required: "You have not joined: the check that you are a person was not passed. You can join again.",
   too_many_requests: "Too many requests come from your address. Wait a moment and try again; your place is safe.",
   sale_closed: "The sale takes nobody in any more.",
   not_called: "It is not your turn yet. Your place is kept.",
