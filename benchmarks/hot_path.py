@@ -18,7 +18,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -186,13 +186,29 @@ def _unpadded(text: str) -> bytes:
     return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
 
 
-async def measure(port: int, name: str, requests: list[bytes], expected: bytes) -> float:
-    """Answers per second; every answer has to be the expected one."""
+def server_us(port: int) -> float:
+    """Processor time that the server on this port has taken so far, in us: all its threads (Linux)."""
+    listens = f"\0--port\0{port}\0".encode()
+    spent_ns = 0
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it ended
+            if listens in (process / "cmdline").read_bytes():
+                for times in process.glob("task/*/schedstat"):
+                    spent_ns += int(times.read_text().split()[0])
+    return spent_ns / 1_000
+
+
+async def measure(
+    port: int, name: str, requests: list[bytes], expected: bytes
+) -> tuple[float, float]:
+    """Answers per second, and the server's us an answer; every answer has to be the expected one."""
+    before = server_us(port)
     measured = await closed_loop(port, requests, connections=CONNECTIONS)
+    each_us = (server_us(port) - before) / len(requests)
     if set(measured.statuses) != {expected}:
         raise RuntimeError(f"{name}: {dict(measured.statuses)}, expected only {expected!r}")
-    say(f"  {name:22}{measured.per_s:10,.0f}/s")
-    return measured.per_s
+    say(f"  {name:22}{measured.per_s:10,.0f}/s{each_us:8.1f} us of the server each")
+    return measured.per_s, each_us
 
 
 @asynccontextmanager
@@ -252,9 +268,11 @@ async def _measure_all(parts: Parts, port: int, rounds: int, size: int) -> dict[
     )
     requests = Requests(parts, sale, port)
     rates: dict[str, list[float]] = {}
+    costs: dict[str, list[float]] = {}
 
-    def keep(name: str, rate: float) -> None:
-        rates.setdefault(name, []).append(rate)
+    def keep(name: str, measured: tuple[float, float]) -> None:
+        rates.setdefault(name, []).append(measured[0])
+        costs.setdefault(name, []).append(measured[1])
 
     await closed_loop(port, requests.empty(size), connections=CONNECTIONS)
     await closed_loop(port, requests.join(size // 4), connections=CONNECTIONS)
@@ -285,6 +303,7 @@ async def _measure_all(parts: Parts, port: int, rounds: int, size: int) -> dict[
         "reserve_to_empty_ratio": round(middle["reserve"] / middle["empty"], 3),
         "reserve_to_uncoalesced_ratio": round(middle["reserve"] / middle["reserve_uncoalesced"], 3),
         "join_to_uncoalesced_ratio": round(middle["join"] / middle["reserve_uncoalesced"], 3),
+        **{f"{name}_server_us": round(statistics.median(us), 1) for name, us in costs.items()},
         **latencies,
     }
     return {

@@ -112,7 +112,7 @@ async def measure_round(
     """Each step once at each size, and the empty endpoint."""
 
     async def keep(name: str, requests: list[bytes]) -> None:
-        rates.setdefault(name, []).append(await measure(port, name, requests, b"200"))
+        rates.setdefault(name, []).append((await measure(port, name, requests, b"200"))[0])
 
     token = parts.visitors.new()[1]
     await keep("empty", [http("GET", "/empty", {"authorization": f"Bearer {token}"})] * (2 * size))
