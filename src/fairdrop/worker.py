@@ -17,6 +17,7 @@ from fairdrop.clock import now_ms
 from fairdrop.draw import Step
 from fairdrop.drivers.sale_scripts import SaleNotLoaded
 from fairdrop.errors import DatabaseUnavailable, FairdropError, StoreUnavailable
+from fairdrop.outbox import RELAY_BATCH
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 _log = structlog.get_logger(__name__)
 
 PAUSE_AFTER_ERROR_S = 0.5
+RUSH = 20
+"""Webhooks that came within one interval of the settlement, from which on they come in a rush."""
+RUSH_INTERVALS = 3
 SALES_INTERVAL_S = 0.5
 KEYS_INTERVAL_S = 60.0
 ADAPT_LOOKS = 10
@@ -174,8 +178,9 @@ class Worker:
         return interval_ms / ADAPT_LOOKS / 1_000
 
     async def _settle(self, interval_s: float) -> float:
-        await self._parts.settlement.drain()
-        return interval_s
+        """A rush is settled less often, many orders to a commit: each of its batches costs much alike."""
+        busy = await self._parts.settlement.drain() >= RUSH
+        return RUSH_INTERVALS * interval_s if busy else interval_s
 
     async def _sweep_orders(self, interval_s: float) -> float:
         epochs = {sale.id: sale.epoch for sale in self._sales.values()}
@@ -198,7 +203,8 @@ class Worker:
         return 0.0 if await self._parts.reconciler.check_payments() else interval_s
 
     async def _relay(self, interval_s: float) -> float:
-        return 0.0 if await self._parts.relay.publish() else interval_s
+        """Whole batches follow one another; what is less waits for more to share its commit."""
+        return 0.0 if await self._parts.relay.publish() >= RELAY_BATCH else interval_s
 
     async def _send_mails(self, interval_s: float) -> float:
         """A batch at a time, no faster than mail servers like it: buyers' orders come first."""

@@ -153,6 +153,9 @@ class Checkout:
     async def pay(self, order_id: str, buyer: str) -> Order | PayRefusal:
         """Have the gateway make the payment, once, and say where the buyer pays (O5).
 
+        The deadline moves in the order's row (H4). The store is not told: its sweep asks the row about
+        a hold before it gives anything back, and few orders are not paid by then.
+
         Raises GatewayUnavailable when the gateway does not answer: the order waits, and paying
         again repeats the same operation under the same key.
         """
@@ -160,7 +163,6 @@ class Checkout:
             return PayRefusal.NO_ORDER
         begun = await self._begin.submit((order_id, buyer))
         if begun is not None:
-            await self._follow_deadline(begun)
             opened = await self._create_intent(begun)
             if opened is not None:
                 return opened
@@ -208,17 +210,6 @@ class Checkout:
             return None
         payment = replace(order.payment, url=intent.pay_url, state="OPEN")
         return replace(order, payment=payment)
-
-    async def _follow_deadline(self, order: Order) -> None:
-        # If the store is not told, its sweep asks the row before it gives anything back.
-        try:
-            await self._inventory.extend(
-                SaleRef(order.sale, order.epoch),
-                order.id,
-                int(order.deadline.timestamp() * 1_000),
-            )
-        except StoreUnavailable:
-            _log.warning("store_not_told", step="extend", order=order.id)
 
     async def _free_quietly(self, sale: SaleRef, order_id: str) -> None:
         try:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from fairdrop.drivers.store import Store
 
 SQL = Queries("fairdrop.outbox", "relay")
-BATCH = 500
+RELAY_BATCH = 500
 SOURCE = "/fairdrop"
 _encode = msgspec.json.encode
 
@@ -50,7 +50,7 @@ class Relay:
         async with self._database.transaction() as connection:
             if not await connection.fetchval(SQL["lock_relay"]):
                 return 0
-            rows = await connection.fetch(SQL["take_events"], BATCH)
+            rows = await connection.fetch(SQL["take_events"], RELAY_BATCH)
             if rows:
                 oldest_first = sorted(rows, key=lambda row: row["seq"])
                 envelopes = [_encode(envelope(row)) for row in oldest_first]
