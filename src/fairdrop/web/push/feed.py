@@ -136,12 +136,20 @@ class Feed:
             ]
             if called:  # They hear it before those who have just come hear where they stand.
                 self._unread = dict.fromkeys(called) | self._unread
+        figures = document.figures
+        # What everybody is to know within a second.
+        urgent = (sale.epoch, sale.version, figures.mode, figures.served, figures.variants)
+        broadcast = self._due(document, urgent)
         # Whose turn it is hears it before everybody hears how many units are left.
-        await self._tell_places(sale)
-        self._announce(sale, document)
+        await self._tell_places(sale, broadcast)
+        if broadcast is not None:
+            self._newest, self._sent_at = broadcast, broadcast.began
+            self._urgent, self._etag = urgent, document.etag
+            self._announce(broadcast)
 
-    async def _tell_places(self, sale: Sale) -> None:
+    async def _tell_places(self, sale: Sale, due: Broadcast | None) -> None:
         """A read for each piece of them; while the next is read, the one before goes out."""
+        public = None if due is None else due.message
         until = time.monotonic() + TELLING_S
         while self._unread and time.monotonic() < until:
             visitors = list(islice(self._unread, STATUS_LIMIT))
@@ -151,11 +159,10 @@ class Feed:
                 listeners = self._persons.get(visitor)
                 if listeners:
                     message = Message("place", status_body(self._parts, sale, visitor, place, line))
-                    self._drop(each for each in listeners if not each.tell(message))
+                    self._drop(each for each in listeners if not each.tell(message, public))
 
-    def _announce(self, sale: Sale, document: LiveDocument) -> None:
-        figures = document.figures
-        urgent = (sale.epoch, sale.version, figures.mode, figures.served, figures.variants)
+    def _due(self, document: LiveDocument, urgent: object) -> Broadcast | None:
+        """The document for everybody, if it is time to tell it."""
         waited_s = time.monotonic() - self._sent_at
         due = (
             self._newest is None
@@ -163,13 +170,13 @@ class Feed:
             or (urgent != self._urgent and waited_s >= SPACING_S)
             or (document.etag != self._etag and waited_s >= LEISURE_S)
         )
-        if not due:
-            return
-        broadcast = Broadcast.of(document.body)
-        broadcast.left = len(self.listeners)
-        self._newest, self._urgent, self._etag = broadcast, urgent, document.etag
-        self._sent_at = broadcast.began
-        for listener in self.listeners:
+        return Broadcast.of(document.body) if due else None
+
+    def _announce(self, broadcast: Broadcast) -> None:
+        """To all who have not got it with their place."""
+        rest = [each for each in self.listeners if each.shown is not broadcast.message]
+        broadcast.left = len(rest)
+        for listener in rest:
             self._counts.replaced += listener.offer(broadcast)
 
     def _drop_slow(self) -> None:

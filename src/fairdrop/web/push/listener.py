@@ -92,6 +92,7 @@ class Listener:
         "form",
         "gone",
         "sent",
+        "shown",
         "visitor",
     )
 
@@ -107,6 +108,8 @@ class Listener:
         """Since when a message has been on its way into the socket; 0 while none is."""
         self.gone = False
         """Whether the connection has ended."""
+        self.shown: Message | None = None
+        """The last public document that went out together with a message for the person."""
         self._broadcast: Broadcast | None = None
         self._personal: tuple[Message, ...] = ()
         self._closing = False
@@ -123,10 +126,17 @@ class Listener:
         self._wake()
         return replaced is not None
 
-    def tell(self, message: Message) -> bool:
-        """Add a message for the person; False when too many wait already."""
-        if self._put(message):
+    def tell(self, message: Message, document: Message | None = None) -> bool:
+        """Add a message for the person; False when too many wait already.
+
+        The public document that is due goes into the socket with it, if that takes any: then it is
+        ``shown``. One call into the system for both, in which most of their cost lies.
+        """
+        if self._put(message, document):
             self.sent(self.form, None)
+            if document is not None:
+                self.sent(self.form, None)
+                self.shown = document
             return True
         if len(self._personal) >= MOST_PERSONAL:
             return False
@@ -156,13 +166,14 @@ class Listener:
         self._personal, self._broadcast = (), None
         return taken
 
-    def _put(self, message: Message) -> bool:
+    def _put(self, message: Message, document: Message | None = None) -> bool:
         """Send it without the task's turn, while that has nothing to do and the client reads."""
-        return (
-            self._waiter is not None
-            and self.connection is not None
-            and self.connection.write(message.wire(self.form))
-        )
+        if self._waiter is None or self.connection is None:
+            return False
+        data = message.wire(self.form)
+        if document is not None:  # First, since a place counts in the epoch of the document.
+            data = document.wire(self.form) + data
+        return self.connection.write(data)
 
     def _wake(self) -> None:
         waiter, self._waiter = self._waiter, None
