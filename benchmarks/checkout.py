@@ -26,7 +26,7 @@ import time
 from collections import defaultdict
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 from uuid import UUID
 
@@ -56,7 +56,16 @@ RESERVATIONS_PER_S = 20_000
 SCRIPT_GOAL_MS = 1.2
 BUYERS_AT_ONCE = 512
 """Each waits for one answer at a time."""
-CARD = "4242424242424242"
+CARD = b"4242424242424242"
+_JSON = b"host: 127.0.0.1\r\ncontent-type: application/json\r\n"
+
+
+class Buyer(NamedTuple):
+    """One buyer's requests, made beforehand as far as they can be."""
+
+    reserve: bytes
+    checkout: bytes
+    headers: bytes
 
 
 class _Reservation(msgspec.Struct):
@@ -103,8 +112,8 @@ class Shop:
         self.port = site.settings.port
         self.gateway_port = urlsplit(site.gateway_url).port or 0
 
-    async def admit(self, count: int) -> list[dict[str, str]]:
-        """The headers of so many buyers, who are inside."""
+    async def admit(self, count: int) -> list[Buyer]:
+        """So many buyers, who are inside."""
         room, visitors = self.parts.waiting_room, self.parts.visitors
         new = [visitors.new() for _ in range(count)]
         await asyncio.gather(*(room.join(self.sale, visitor) for visitor, _ in new))
@@ -120,14 +129,20 @@ class Shop:
             claims_of_token = token.split(".")[1]
             padded = claims_of_token + "=" * (-len(claims_of_token) % 4)
             tokens[_claims(base64.urlsafe_b64decode(padded)).sub] = token
-        return [
-            {
+        reserve = f"/v1/sales/{self.sale.id}/reservations?variant={self.variant}&quantity=1"
+        buyers = []
+        for visitor, token in new:
+            headers = {
                 "authorization": f"Bearer {token}",
                 "fairdrop-admission": tokens[visitor],
                 "content-type": "application/json",
             }
-            for visitor, token in new
-        ]
+            keyed = http("POST", reserve, {**headers, "idempotency-key": "buy"})
+            # As bytes, without the end that says how long the body is.
+            checkout = http("POST", f"/v1/sales/{self.sale.id}/orders", headers)
+            checkout = checkout[: checkout.rindex(b"content-length")]
+            buyers.append(Buyer(keyed, checkout, checkout.partition(b"\r\n")[2]))
+        return buyers
 
     async def confirmed(self) -> int:
         """Orders that are CONFIRMED, as the database has them."""
@@ -147,7 +162,7 @@ class Crowd:
         self._shop = shop
         self.latencies_s: dict[str, list[float]] = defaultdict(list)
 
-    async def buy_all(self, buyers: list[dict[str, str]]) -> None:
+    async def buy_all(self, buyers: list[Buyer]) -> None:
         """Every one of them, once."""
         waiting = iter(buyers)
 
@@ -156,55 +171,39 @@ class Crowd:
                 await Caller.dial(self._shop.port),
                 await Caller.dial(self._shop.gateway_port),
             )
-            for headers in waiting:
-                await self._buy(shop, gateway, headers)
+            for buyer in waiting:
+                await self._buy(shop, gateway, buyer)
             shop.close()
             gateway.close()
 
         await asyncio.gather(*(one_after_the_other() for _ in range(BUYERS_AT_ONCE)))
 
-    async def _buy(self, shop: Caller, gateway: Caller, headers: dict[str, str]) -> None:
-        sale = self._shop.sale.id
-        query = f"variant={self._shop.variant}&quantity=1"
-        path = f"/v1/sales/{sale}/reservations?{query}"
-        keyed = {**headers, "idempotency-key": "buy"}
-        reserved = _reservation(await self._step("reserve", shop, "POST", path, keyed))
-        wanted = json.dumps({"reservation": reserved.id, "email": "buyer@example.org"}).encode()
-        started = _order(
-            await self._step("checkout", shop, "POST", f"/v1/sales/{sale}/orders", headers, wanted)
-        )
-        paying = _order(
-            await self._step("pay", shop, "POST", f"/v1/orders/{started.id}/pay", headers)
-        )
+    async def _buy(self, shop: Caller, gateway: Caller, buyer: Buyer) -> None:
+        reserved = _reservation(await self._step("reserve", shop, buyer.reserve))
+        wanted = b'{"reservation":"%b","email":"buyer@example.org"}' % reserved.id.encode()
+        started = _order(await self._step("checkout", shop, buyer.checkout + _body(wanted)))
+        pay = b"POST /v1/orders/%b/pay HTTP/1.1\r\n%b" % (started.id.encode(), buyer.headers)
+        paying = _order(await self._step("pay", shop, pay + _body(b"")))
         if paying.payment is None or paying.payment.url is None:
             raise RuntimeError("the order has no payment page")
-        page = urlsplit(paying.payment.url)
-        body = json.dumps({"client_secret": page.fragment, "card": CARD}).encode()
-        intent = page.path.rpartition("/")[2]
-        await self._step(
-            "gateway",
-            gateway,
-            "POST",
-            f"/v1/intents/{intent}/pay",
-            {"content-type": "application/json"},
-            body,
-        )
+        page, _, secret = paying.payment.url.encode().partition(b"#")
+        intent = page[page.rindex(b"/") + 1 :]
+        card = b'{"client_secret":"%b","card":"%b"}' % (secret, CARD)
+        at_gateway = b"POST /v1/intents/%b/pay HTTP/1.1\r\n%b" % (intent, _JSON)
+        await self._step("gateway", gateway, at_gateway + _body(card))
 
-    async def _step(  # noqa: PLR0913 - a request's parts
-        self,
-        name: str,
-        caller: Caller,
-        method: str,
-        path: str,
-        headers: dict[str, str],
-        body: bytes = b"",
-    ) -> bytes:
+    async def _step(self, name: str, caller: Caller, request: bytes) -> bytes:
         began = time.perf_counter()
-        status, answer = await caller.ask(http(method, path, headers, body))
+        status, answer = await caller.ask(request)
         self.latencies_s[name].append(time.perf_counter() - began)
         if status not in (200, 201):
             raise RuntimeError(f"{name}: {status} {answer[:300]!r}")
         return answer
+
+
+def _body(content: bytes) -> bytes:
+    """The end of a request: how long its body is, and the body."""
+    return b"content-length: %d\r\n\r\n%b" % (len(content), content)
 
 
 @asynccontextmanager

@@ -176,7 +176,8 @@ class Settings(BaseSettings):
         100,
         ge=1,
         le=10_000,
-        description="Mails that one worker sends per second; providers have limits",
+        description="Mails that one worker sends per second, in a rush a quarter of it: providers have"
+        " limits",
     )
 
     tick_interval_ms: Milliseconds = Field(100, description="How often people are called")

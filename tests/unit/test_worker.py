@@ -87,3 +87,32 @@ async def test_a_store_that_is_away_is_not_asked_for_every_sale() -> None:
     with pytest.raises(StoreUnavailable):
         await module._each(cast("Any", ["first", "last"]), cast("Any", step))
     assert asked == ["first"]
+
+
+async def test_in_a_rush_more_orders_share_a_commit_and_mails_go_slower() -> None:
+    webhooks = 0
+
+    async def drain() -> int:
+        return webhooks
+
+    async def send_due() -> int:
+        return 50
+
+    async def settled_and_mailed() -> tuple[float, float]:
+        return await one._settle(0.03), await one._send_mails(0.5)
+
+    one = Worker(
+        cast(
+            "Any",
+            SimpleNamespace(
+                settlement=SimpleNamespace(drain=drain),
+                mailer=SimpleNamespace(send_due=send_due),
+                settings=SimpleNamespace(mails_per_s=100),
+            ),
+        )
+    )
+    assert await settled_and_mailed() == pytest.approx((0.03, 0.5))
+    webhooks = module.RUSH
+    assert await settled_and_mailed() == pytest.approx((0.09, 2.0))
+    webhooks = module.RUSH - 1
+    assert await settled_and_mailed() == pytest.approx((0.03, 0.5))

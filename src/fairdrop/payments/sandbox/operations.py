@@ -362,10 +362,10 @@ def _tell(tx: Transaction, kind: EventKind, data: EventData, mischief: Mischief)
 
 def accept_deliveries(tx: Transaction, seqs: list[int]) -> None:
     """Strike accepted deliveries off, and let go what stood behind them."""
-    for seq in seqs:
-        tx.execute("delete_delivery", (seq,))
-        released = tx.execute("release_behind", {"seq": seq, "due_ms": tx.now_ms})
-        tx.released += released.rowcount
+    if seqs:
+        numbers = str(seqs)
+        tx.execute("delete_deliveries", (numbers,))
+        tx.released += tx.execute("release_behind", (tx.now_ms, numbers)).rowcount
 
 
 def postpone_deliveries(tx: Transaction, postponed: list[tuple[int, int, int]]) -> None:

@@ -107,12 +107,13 @@ WHERE behind IS NULL AND due_ms <= ? ORDER BY due_ms LIMIT ?
 -- When the first of the later ones may be sent.
 SELECT min(due_ms) FROM deliveries WHERE behind IS NULL AND due_ms > ?
 
--- name: delete_delivery
-DELETE FROM deliveries WHERE seq = ?
+-- name: delete_deliveries
+-- Those whose numbers a JSON list has.
+DELETE FROM deliveries WHERE seq IN (SELECT value FROM json_each(?))
 
 -- name: release_behind
--- What waited for this delivery may go now.
-UPDATE deliveries SET behind = NULL, due_ms = :due_ms WHERE behind = :seq
+-- What waited for these deliveries may go now.
+UPDATE deliveries SET behind = NULL, due_ms = ? WHERE behind IN (SELECT value FROM json_each(?))
 
 -- name: postpone_delivery
 -- Not accepted: held no longer, try again later.
