@@ -34,7 +34,9 @@ class Purchase:
     overdue: bool = False
     declines: int = 0
     intent: str = "NONE"
-    """At the gateway: NONE, OPEN, PAID, WITHDRAWN."""
+    """At the gateway: NONE, OPEN, ASIDE (agreed to, and not taken yet), PAID, WITHDRAWN."""
+    secured: bool = False
+    """We know that the money is set aside, and keep the units until it is taken."""
     counted: bool = False
     """We know of the money."""
     owns: bool = False
@@ -61,6 +63,8 @@ class World:
     quantity: int
     total_minor: int
     """What a unit costs, with its fee."""
+    manual: bool = False
+    """The bank sets money aside, and takes it when the units are secured (O4)."""
     sold: int = 0
     """In the store."""
     visit: int = 0
@@ -135,7 +139,7 @@ class World:
     def cancel(self, one: Purchase, *, store_hears: bool) -> str:
         if one.state in ("HELD", "LOST"):
             return "no_order"
-        if one.state in ALIVE:
+        if one.state in ALIVE and not one.secured:
             one.state = "CANCELLED"
         if one.state != "CANCELLED":
             return "order_not_cancellable"
@@ -145,14 +149,14 @@ class World:
 
     # ------------------------------------------------------------ the bank
 
-    def take_money(self, one: Purchase) -> bool:
-        """The buyer pays; the bank takes the money once. Whether there is money to tell of."""
+    def agree(self, one: Purchase) -> str | None:
+        """The buyer pays: the bank takes the money, or sets it aside, once. What there is to tell."""
         if one.intent == "OPEN":
-            one.intent = "PAID"
-        return one.intent == "PAID"
+            one.intent = "ASIDE" if self.manual else "PAID"
+        return {"ASIDE": "authorised", "PAID": "success"}.get(one.intent)
 
     def tell(self, kind: str, one: Purchase) -> None:
-        """A webhook: success, decline or refund; as often as the gateway likes."""
+        """A webhook: authorised, success, decline or refund; as often as the gateway likes."""
         self.inbox.append((kind, one))
 
     # ------------------------------------------------------------ workers
@@ -167,6 +171,8 @@ class World:
                 self._decline(one, store_hears=store_hears)
             elif kind == "refund":
                 self._refund_is_back(one)
+            elif kind == "authorised":
+                self._secure(one)
             elif one.counted:
                 pass
             elif one.state in ALIVE:
@@ -181,6 +187,11 @@ class World:
         if store_hears:
             self.inbox = []
             self._settle_late(late)
+
+    def _secure(self, one: Purchase) -> None:
+        """The deadline is days away from now on. For an order that is over it is too late."""
+        if one.state in ALIVE and not one.secured:
+            one.state, one.secured, one.overdue = "PAYMENT_PENDING", True, False
 
     def _confirm(self, one: Purchase, *, store_hears: bool) -> None:
         one.state, one.counted, one.owns = "CONFIRMED", True, True
@@ -197,7 +208,7 @@ class World:
             self.used_up.add(one.buyer)
 
     def _decline(self, one: Purchase, *, store_hears: bool) -> None:
-        if one.state != "PAYMENT_PENDING" or one.counted:
+        if one.state != "PAYMENT_PENDING" or one.counted or one.secured:
             return
         one.declines += 1
         if one.declines == RETRIES:
@@ -242,12 +253,17 @@ class World:
             self._put_on_sale(one, one.untold)
 
     def ask_gateway(self) -> None:
-        """Money that nobody told of is told now; intents of dead orders are withdrawn."""
+        """Intents of dead orders are withdrawn, what is set aside for secured units is taken, and
+        what nobody told of is told now."""
         for one in self.purchases:
+            if one.intent in ("OPEN", "ASIDE") and one.state in DEAD:
+                one.intent = "WITHDRAWN"
+            if one.intent == "ASIDE" and one.secured:
+                one.intent = "PAID"
+            if one.intent == "ASIDE":
+                self.tell("authorised", one)
             if one.intent == "PAID" and not one.counted:
                 self.tell("success", one)
-            if one.intent == "OPEN" and one.state in DEAD:
-                one.intent = "WITHDRAWN"
 
     def lose_store(self) -> None:
         """The store forgets everything, and is filled from the rows (H8). Who only held something has

@@ -29,14 +29,14 @@ from tests.integration.checkout.scripted_gateway import ScriptedGateway
 from tests.integration.checkout.shop import Shop, checkout_database, new_shop, shop_parts
 from tests.integration.checkout.test_rebuilding import lose_the_sale, rebuild
 from tests.property.sale_model import ALIVE, RETRIES, Purchase, World
+from tests.property.sale_stories import STORIES, TOTAL, Step
 from tests.property.searching import histories, on_the_store, pick
 
-PRICE, TOTAL = 1_000, 1_100
+PRICE = 1_000
 UNITS = 4
 BUYERS = ("ann", "bob", "cid", "dan")
 LAST_BUYER = "eve"
 
-Step = tuple[str, Any]
 which = st.integers(0, 11)
 hears = st.booleans()
 wanted = st.sampled_from(["all", "unit", "unit", 600, TOTAL, 2 * TOTAL + 1])
@@ -72,7 +72,7 @@ class History:
 
     def __init__(self, shop: Shop) -> None:
         self.shop = shop
-        self.world = World(UNITS, TOTAL)
+        self.world = World(UNITS, TOTAL, shop.sale.capture == "manual")
         self.holds: list[str] = []
 
     def one_of(self, number: int) -> list[tuple[str, Purchase]]:
@@ -118,6 +118,9 @@ class History:
         await self.reserve(buyer, units, order=True)
         if len(self.holds) > known:
             await self.success(self.holds[-1], self.world.purchases[-1], 1)
+            if self.world.manual:
+                await self.settle(store_hears=True)
+                await self.ask()
             await self.settle(store_hears=store_hears)
 
     async def release(self, hold: str, purchase: Purchase) -> None:
@@ -151,12 +154,15 @@ class History:
             assert not broken or was_open or expected != "PAYMENT_PENDING"
 
     async def success(self, hold: str, purchase: Purchase, times: int) -> None:
-        """The money is taken, and told of so many times: not at all, once, twice."""
-        if self.world.take_money(purchase):
+        """The money is taken or set aside, and told of so many times: not at all, once, twice."""
+        told = self.world.agree(purchase)
+        if told is not None:
+            gateway = self.shop.gateway
+            act = gateway.set_aside if told == "authorised" else gateway.take_money
             for _ in range(times):
-                await self.shop.deliver(self.shop.gateway.take_money(hold))
-                self.world.tell("success", purchase)
-            self.shop.gateway.take_money(hold)
+                await self.shop.deliver(act(hold))
+                self.world.tell(told, purchase)
+            act(hold)
 
     async def decline(self, hold: str, purchase: Purchase) -> None:
         if purchase.intent == "OPEN":
@@ -301,7 +307,10 @@ class History:
         ):
             await self.step(kind, what)
         gateway = self.shop.gateway
+        assert all(one.intent != "ASIDE" for one in self.world.purchases)
         for hold, purchase in zip(self.holds, self.world.purchases, strict=True):
+            if purchase.intent == "WITHDRAWN":
+                assert gateway.intent_of(hold).status is IntentStatus.CANCELED
             if purchase.intent != "PAID":
                 continue
             intent = gateway.intent_of(hold)
@@ -323,117 +332,18 @@ class History:
             assert self.world.free() == 0
 
 
-@settings(on_the_store, max_examples=40)
-@given(history=histories(steps, length=30))
-@example(  # the same buyer begins anew, and the first order's money comes after all
-    [
-        ("buy", ("ann", 1)),
-        ("deadline", 0),
-        ("sweep", True),
-        ("buy", ("ann", 2)),
-        ("success", (0, 1)),
-        ("settle", True),
-    ]
-)
-@example(  # refunded before the store has heard that it was sold: the units stay sold
-    [
-        ("buy", ("ann", 2)),
-        ("success", (0, 1)),
-        ("die_settling", None),
-        ("settle", False),
-        ("give_back", (0, "all", False, True)),
-        ("refund", False),
-        ("sweep", True),
-        ("reserve", ("bob", 3)),
-    ]
-)
-@example(  # and of two units that were sold unheard of, one goes on sale again
-    [
-        ("sale", ("ann", 2, False)),
-        ("give_back", (0, "unit", True, True)),
-        ("reserve", ("bob", 3)),
-        ("sweep", True),
-        ("sale", ("cid", 3, True)),
-    ]
-)
-@example(  # nobody has told the store of the sale, nor of the unit, when the sweep meets the hold
-    [
-        ("sale", ("ann", 2, False)),
-        ("give_back", (0, "unit", True, False)),
-        ("sweep", True),
-        ("sale", ("cid", 3, True)),
-    ]
-)
-@example(  # part by part, until more is asked for than is left, with an old refund told again
-    [
-        ("sale", ("ann", 3, True)),
-        *(
-            step
-            for wanted in ("unit", 600, 2 * TOTAL + 1, "unit", "unit", "all", TOTAL)
-            for step in (
-                ("give_back", (0, wanted, True, True)),
-                ("tell_refund", 0),
-                ("refund", True),
-                ("settle", True),
-            )
-        ),
-    ]
-)
-@example(  # the store is lost with a reservation, an order, a sale and a returned unit unheard of
-    [
-        ("sale", ("ann", 2, False)),
-        ("give_back", (0, "unit", True, False)),
-        ("buy", ("bob", 1)),
-        ("reserve", ("cid", 1)),
-        ("lose_store", 0),
-        ("start", 2),
-        ("success", (1, 1)),
-        ("settle", True),
-        ("reserve", ("ann", 2)),
-        ("sweep", True),
-    ]
-)
-@example(  # a failed payment that succeeds after all, with a lost store in between
-    [
-        ("buy", ("ann", 1)),
-        ("decline", 0),
-        ("decline", 0),
-        ("settle", False),
-        ("lose_store", 1),
-        ("success", (0, 2)),
-        ("settle", False),
-        ("settle", True),
-        ("give_back", (0, "all", True, False)),
-    ]
-)
-@example(  # late money of an order from before, whose buyer is in again and has begun anew
-    [
-        ("buy", ("ann", 1)),
-        ("deadline", 0),
-        ("sweep", False),
-        ("lose_store", 1),
-        ("buy", ("ann", 2)),
-        ("success", (0, 1)),
-        ("settle", True),
-        ("success", (1, 1)),
-        ("settle", True),
-        ("sweep", True),
-    ]
-)
-@example(  # dies after the commit, with late money in the same batch, and nothing left at first
-    [
-        ("buy", ("ann", 2)),
-        ("buy", ("bob", 2)),
-        ("deadline", 0),
-        ("sweep", False),
-        ("success", (0, 2)),
-        ("success", (1, 1)),
-        ("settle", False),
-        ("settle", True),
-    ]
-)
+def every_story(test: Any) -> Any:
+    """As examples of hypothesis, before those that it draws."""
+    for history, manual in STORIES.values():
+        test = example(history=history, manual=manual)(test)
+    return test
+
+
+@settings(on_the_store, max_examples=32)
+@given(history=histories(steps, length=30), manual=st.booleans())
+@every_story
 async def test_every_history_of_orders_and_money_goes_as_the_model_says(
-    services: BackgroundServices, history: list[Step]
+    services: BackgroundServices, history: list[Step], manual: bool
 ) -> None:
     gateway = ScriptedGateway()
     url = await checkout_database(services)
@@ -446,6 +356,7 @@ async def test_every_history_of_orders_and_money_goes_as_the_model_says(
             prices=(PRICE, 1),
             payment_attempts=RETRIES,
             buyer_limit=1_000,
+            capture="manual" if manual else "automatic",
         )
         for buyer in (*BUYERS, LAST_BUYER):
             await shop.admit(buyer)
