@@ -176,7 +176,7 @@ async def open_parts(settings: Settings) -> AsyncIterator[Parts]:
             settlement=Settlement(database, inventory, waiting_room, mails=post is not None),
             mailer=_mailer(database, post, settings),
             sweeper=Sweeper(database, inventory, waiting_room),
-            refunds=Refunds(database, inventory),
+            refunds=Refunds(database, inventory, waiting_room),
             relay=Relay(database, store, kept=settings.events_kept),
             answers=Answers(database),
             reconciler=Reconciler(

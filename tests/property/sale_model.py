@@ -72,7 +72,7 @@ class World:
     inbox: list[tuple[str, Purchase]] = field(default_factory=list)
     """What the gateway has told and nobody has settled, in order."""
     used_up: set[str] = field(default_factory=set)
-    """Buyers whose admission has ended with a confirmed order."""
+    """Buyers whose admission has ended with a confirmed order; all others are inside (W13)."""
 
     def held(self) -> int:
         return sum(purchase.units for purchase in self.purchases if purchase.in_store)

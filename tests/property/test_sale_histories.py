@@ -8,7 +8,8 @@ somebody buys all that are free.
 
 from __future__ import annotations
 
-from contextlib import nullcontext, suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 from unittest import mock
 
@@ -36,6 +37,7 @@ PRICE = 1_000
 UNITS = 4
 BUYERS = ("ann", "bob", "cid", "dan")
 LAST_BUYER = "eve"
+EVERYBODY = (*BUYERS, LAST_BUYER)
 
 which = st.integers(0, 11)
 hears = st.booleans()
@@ -260,25 +262,28 @@ class History:
             with unfilled, pytest.raises(StoreUnavailable):
                 await rebuild(self.shop)
         await rebuild(self.shop)
-        for buyer in (*BUYERS, LAST_BUYER):
+        for buyer in EVERYBODY:
             await self.shop.admit(buyer)
         self.world.lose_store()
 
-    def silence(self, store_hears: bool) -> Any:
+    @contextmanager
+    def silence(self, store_hears: bool) -> Iterator[None]:
         """The process dies before it has told the store."""
         dead = mock.Mock(side_effect=StoreUnavailable("dead"))
         calls = dict.fromkeys(("free", "commit", "give_back"), dead)
-        return (
-            nullcontext()
-            if store_hears
-            else mock.patch.multiple(self.shop.parts.inventory, **calls)
-        )
+        parts = self.shop.parts
+        with ExitStack() as silenced:
+            if not store_hears:
+                silenced.enter_context(mock.patch.multiple(parts.inventory, **calls))
+                silenced.enter_context(mock.patch.object(parts.waiting_room, "complete", dead))
+            yield
 
     # ------------------------------------------------------------ looking
 
     async def compare(self) -> None:
         world = self.world
         assert await self.shop.stock() == (world.free(), world.held(), world.sold)
+        assert await self.shop.inside() == len(EVERYBODY) - len(world.used_up)
         for hold, purchase in zip(self.holds, world.purchases, strict=True):
             order = await self.shop.parts.checkout.order(hold, purchase.buyer)
             if order is None:
@@ -358,7 +363,7 @@ async def test_every_history_of_orders_and_money_goes_as_the_model_says(
             buyer_limit=1_000,
             capture="manual" if manual else "automatic",
         )
-        for buyer in (*BUYERS, LAST_BUYER):
+        for buyer in EVERYBODY:
             await shop.admit(buyer)
         real = History(shop)
         for number, (kind, what) in enumerate(history):

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from fairdrop.drivers.database import Connection, Database
     from fairdrop.inventory import Inventory
+    from fairdrop.waiting_room import WaitingRoom
 
 _log = structlog.get_logger(__name__)
 SQL = Queries("fairdrop.checkout", "refunds")
@@ -91,10 +92,11 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 class Refunds:
     """Grants refunds. Raises DatabaseUnavailable."""
 
-    def __init__(self, database: Database, inventory: Inventory) -> None:
-        """Take the database, and the stock that hears of units which are free again."""
+    def __init__(self, database: Database, inventory: Inventory, waiting_room: WaitingRoom) -> None:
+        """Take the database, and the store's services that hear of units which are free again."""
         self._database = database
         self._inventory = inventory
+        self._waiting_room = waiting_room
 
     async def grant(
         self, order_id: str, wanted: Wanted, *, key: str, actor: str
@@ -149,7 +151,8 @@ class Refunds:
 
         What it does not hear of stays written down, and is told again. An epoch that is over had its
         stock filled from rows in which the units were free already. A store that has not even heard
-        that they were sold is told of that first: what it takes for held, it would free once more.
+        that they were sold is told of that first, as the settlement would have: what it takes for
+        held, it would free once more.
         """
         async with self._database.connection() as connection:
             rows = await connection.fetch(SQL["pools_to_tell"], POOL_BATCH, refund)
@@ -163,6 +166,9 @@ class Refunds:
             if row["epoch"] == row["pool_epoch"]:
                 sale, order = SaleRef(str(row["sale_id"]), row["epoch"]), str(row["order_id"])
                 try:
+                    # The hold last: as long as it is there, the sweep does all of this.
+                    if row["admission"]:
+                        await self._waiting_room.complete(sale, row["buyer"], row["admission"])
                     await self._inventory.commit(sale, late_hold(order) if row["late"] else order)
                     await self._inventory.give_back(
                         sale, str(row["id"]), row["buyer"], lines[row["id"]]

@@ -204,6 +204,7 @@ async def test_units_sold_unheard_of_come_back_once(
         else:
             await shop.parts.refunds.return_units()
     assert await shop.stock() == (4, 0, 1)
+    assert await shop.inside() == 0  # W13: nor is the place forgotten
     serials = [line.serials for line in (await shop.order(4)).lines]
     assert order.lines[0].serials[1] not in serials[0], "what is sold is not sold again"
 

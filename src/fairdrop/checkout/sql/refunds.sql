@@ -44,7 +44,7 @@ WHERE u.variant_id = d.variant_id AND u.serial = d.serial AND u.order_id = $1;
 -- name: pools_to_tell
 -- Refunds whose units the store has yet to hear of; any of them, so that those of a sale which the
 -- store has not got keep no others waiting. late: the units were sold from the order's second hold.
-SELECT r.id, r.order_id, r.pool_epoch, o.sale_id, o.buyer, s.epoch, EXISTS (
+SELECT r.id, r.order_id, r.pool_epoch, o.sale_id, o.buyer, o.admission, s.epoch, EXISTS (
     SELECT FROM order_transitions t WHERE t.order_id = o.id AND t.cause = 'paid_late'
 ) AS late
 FROM refunds r JOIN orders o ON o.id = r.order_id JOIN sales s ON s.id = o.sale_id
