@@ -16,6 +16,7 @@ import secrets
 from collections.abc import Iterable, Iterator, Sequence
 
 SEED_BYTES = 32
+HASH_BYTES = 32
 ENTRY_LENGTH = 22
 """Characters of an entry id: 128 random bits in base64url."""
 
@@ -45,11 +46,65 @@ def merkle_root(entries: Iterable[str]) -> bytes:
     >>> merkle_root([]) == hashlib.sha256(b"").digest()
     True
     """
+    level = [_sha256(b"").digest()]
+    for level in _levels(entries):  # noqa: B007 - the last one counts
+        pass
+    return level[0]
+
+
+def merkle_levels(entries: Iterable[str]) -> list[bytes]:
+    """All hashes of the tree, 32 bytes each: a text of the leaves, of the nodes above them, of the root.
+
+    Costs as much as the root, and 64 bytes an entry to keep.
+    """
+    return [b"".join(level) for level in _levels(entries)]
+
+
+def inclusion_path(levels: Sequence[bytes], index: int) -> list[bytes]:
+    """The hashes beside the way from an entry, counted from 0, up to the root (RFC 6962, 2.1.1).
+
+    About log2 of the entries: 20 for a million.
+    """
+    path = []
+    for level in levels[:-1]:
+        beside = HASH_BYTES * (index ^ 1)
+        if beside < len(level):
+            path.append(level[beside : beside + HASH_BYTES])
+        index >>= 1
+    return path
+
+
+def root_of_path(entry: str, index: int, size: int, path: Sequence[bytes]) -> bytes | None:
+    """The root that the path leads to from this entry; None when it has not the length it must have.
+
+    The check of RFC 9162, section 2.1.3.2: nobody can make a path to a root for an entry that is not
+    in its list.
+
+    >>> leaf = merkle_root(["a"])
+    >>> root_of_path("b", 1, 2, [leaf]) == merkle_root(["a", "b"])
+    True
+    """
+    if not 0 <= index < size:
+        return None
+    found, last, rest = _sha256(b"\0" + entry.encode()).digest(), size - 1, list(path)
+    while last > 0:
+        if index ^ 1 <= last:
+            if not rest:
+                return None
+            beside = rest.pop(0)
+            found = _sha256(b"\1" + (beside + found if index & 1 else found + beside)).digest()
+        index, last = index >> 1, last >> 1
+    return None if rest else found
+
+
+def _levels(entries: Iterable[str]) -> Iterator[list[bytes]]:
+    """The hashes of the tree from the leaves up; nothing for no entries."""
     sha256 = _sha256
     level = [sha256(b"\0" + entry.encode()).digest() for entry in entries]
-    if not level:
-        return sha256(b"").digest()
-    while len(level) > 1:
+    while level:
+        yield level
+        if len(level) == 1:
+            return
         # A node without a neighbour moves up as it is: just how RFC 6962 splits lists that are no
         # power of two.
         alone = level[-1:] if len(level) % 2 else []
@@ -58,7 +113,6 @@ def merkle_root(entries: Iterable[str]) -> bytes:
             sha256(b"\1" + left + right).digest() for left, right in zip(pairs, pairs, strict=False)
         ]
         level += alone
-    return level[0]
 
 
 def draw_key(seed: bytes, sale: str, root: bytes, beacon: str = "") -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -10,12 +11,13 @@ from typing import Any
 import pytest
 from playwright.async_api import Page, Route, expect
 
-from fairdrop.draw import verify
+from fairdrop.draw import verify, verify_entry
 from fairdrop.waiting_room import EntryReceipt, PositionReceipt, Receipts
 from tests.browser.chromium import PATIENCE_MS
 from tests.browser.test_scripts import call
 from tests.running_site import RunningSite
-from tests.unit.draw.made_draws import SALE, TAMPERINGS, packed, proof_of, right
+from tests.unit.cli.command import run
+from tests.unit.draw.made_draws import SALE, TAMPERINGS, packed, proof_of, right, short_cases
 
 expect.set_options(timeout=PATIENCE_MS)
 VECTORS = json.loads(
@@ -89,8 +91,32 @@ async def test_the_browser_reads_receipts_as_the_command_does(scripts: Page) -> 
         assert (ours.place, ours.number) == (theirs["place"], theirs["number"])
 
 
+async def test_the_browser_judges_short_proofs_as_the_command_does(scripts: Page) -> None:
+    for _, parameters, proof, receipt in short_cases():
+        ours = verify_entry(parameters, proof, receipt)
+        theirs = await scripts.evaluate(
+            """async ([parameters, proof, receipt]) => {
+              const script = document.querySelector('script[type="module"]').src;
+              const { verifyEntry } = await import(new URL("verify.js", script).href);
+              return verifyEntry(parameters, receipt, async () => proof);
+            }""",
+            [parameters.decode(), None if proof is None else proof.decode(), receipt],
+        )
+        if parameters == b"{}":  # Each tells in its own words what is no JSON of ours.
+            assert theirs["findings"][0]["fault"] == ours.findings[0].fault.value
+            continue
+        assert [finding.message for finding in ours.findings] == [
+            finding["message"] for finding in theirs["findings"]
+        ]
+        assert (ours.entry, ours.number, ours.entries) == (
+            theirs["entry"],
+            theirs["number"],
+            theirs["entries"],
+        )
+
+
 async def test_a_buyer_waits_in_the_lobby_and_checks_the_draw(
-    running_site: RunningSite, page: Page
+    running_site: RunningSite, page: Page, tmp_path: Path
 ) -> None:
     """On a phone: join before the opening, be drawn, see the own place computed by the browser."""
     opens_at = (datetime.now(UTC) + timedelta(seconds=6)).isoformat()
@@ -114,6 +140,16 @@ async def test_a_buyer_waits_in_the_lobby_and_checks_the_draw(
     await page.get_by_label("Your receipt").fill(receipt["proof"])
     await page.get_by_role("button", name="Check the draw").click()
     await expect(result).to_contain_text(f"Your entry {receipt['entry']}")
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url.rpartition("/draw/")[2]))
+    await page.get_by_role("button", name="Check only my entry").click()
+    await expect(result).to_contain_text("Your entry is in the list of 1 that was drawn from")
+    assert asked == ["draw.json", f"entries/{receipt['entry']}"]
+    kept = tmp_path / "receipt.json"
+    kept.write_text(json.dumps(receipt), encoding="utf-8")
+    address = f"{running_site.url}/v1/sales/lobby-drop/draw"
+    short = await asyncio.to_thread(run, "verify-draw", address, "--receipt", str(kept), "--short")
+    assert (short.status, "is in the list of 1 that was" in short.output) == (0, True)
     width = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
     assert await page.evaluate(width) == 0
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 from urllib.parse import urlsplit
 
 import typer
@@ -13,6 +13,8 @@ import typer
 from fairdrop.errors import FairdropError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from fairdrop.draw import PublicFiles, Verdict
 
 TIMEOUT_S = 300.0
@@ -40,6 +42,14 @@ def verify_draw(
         Path | None,
         typer.Option(help="Write the files into this directory, to keep or to check elsewhere."),
     ] = None,
+    short: Annotated[
+        bool,
+        typer.Option(
+            "--short",
+            help="Check the entry of your receipt alone, by its short proof: no list is fetched."
+            " Needs an address.",
+        ),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Check a draw: commitment, list, root, beacon, numbers, order, and your own place.
@@ -49,10 +59,32 @@ def verify_draw(
     """
     from fairdrop.draw import verify
 
+    if short:
+        if receipt is None or save is not None or "://" not in where:
+            raise typer.BadParameter("--short takes an address and --receipt, and saves nothing")
+        verdict = check_entry(where, _receipt_text(receipt))
+        _tell(verdict, as_json=as_json)
     files = fetch(where) if "://" in where else read(Path(where))
     if save is not None:
         write(save, files)
     verdict = verify(files, _receipt_text(receipt) if receipt is not None else None)
+    _tell(verdict, as_json=as_json)
+
+
+def check_entry(address: str, receipt: str) -> Verdict:
+    """The verdict on one entry, by ``draw.json`` and its short proof. Raises FilesMissing."""
+    from fairdrop.draw import PARAMETERS_FILE, claimed_entry, verify_entry
+
+    base = _base(address)
+    (parameters,) = asyncio.run(_fetch(base, [PARAMETERS_FILE]))
+    if parameters is None:
+        raise FilesMissing(f"there is no draw at {base}")
+    entry = claimed_entry(parameters, receipt)
+    (inclusion,) = (None,) if entry is None else asyncio.run(_fetch(base, [f"entries/{entry}"]))
+    return verify_entry(parameters, inclusion, receipt)
+
+
+def _tell(verdict: Verdict, *, as_json: bool) -> NoReturn:
     if as_json:
         typer.echo(json.dumps(_document(verdict), indent=2))
     else:
@@ -77,20 +109,30 @@ def read(directory: Path) -> PublicFiles:
 
 def fetch(address: str) -> PublicFiles:
     """The files at an address. Raises FilesMissing."""
+    from fairdrop.draw import ENTRIES_FILE, ORDER_FILE, PARAMETERS_FILE, PublicFiles
+
+    base = _base(address)
+    names = [PARAMETERS_FILE, ENTRIES_FILE, ORDER_FILE]
+    parameters, entries, order = asyncio.run(_fetch(base, names))
+    if parameters is None:
+        raise FilesMissing(f"there is no draw at {base}")
+    return PublicFiles(parameters, entries or b"", order)
+
+
+def _base(address: str) -> str:
     if urlsplit(address).scheme not in {"http", "https"}:
         raise FilesMissing(f"{address} is neither a directory nor an http(s) address")
-    return asyncio.run(_fetch(address.rstrip("/").removesuffix("/draw.json")))
+    return address.rstrip("/").removesuffix("/draw.json")
 
 
-async def _fetch(base: str) -> PublicFiles:
+async def _fetch(base: str, names: Sequence[str]) -> list[bytes | None]:
+    """Each of the files; None for one that is not there."""
     import aiohttp
-
-    from fairdrop.draw import ENTRIES_FILE, ORDER_FILE, PARAMETERS_FILE, PublicFiles
 
     timeout = aiohttp.ClientTimeout(total=TIMEOUT_S, sock_connect=10)
     found: list[bytes | None] = []
     async with aiohttp.ClientSession(timeout=timeout) as session:
-        for name in (PARAMETERS_FILE, ENTRIES_FILE, ORDER_FILE):
+        for name in names:
             try:
                 async with session.get(f"{base}/{name}") as answer:
                     body = await answer.read()
@@ -99,10 +141,7 @@ async def _fetch(base: str) -> PublicFiles:
             if answer.status not in {_OK, _NOT_FOUND}:
                 raise FilesMissing(f"{base}/{name} answered {answer.status}")
             found.append(body if answer.status == _OK else None)
-    parameters, entries, order = found
-    if parameters is None:
-        raise FilesMissing(f"there is no draw at {base}")
-    return PublicFiles(parameters, entries or b"", order)
+    return found
 
 
 def write(directory: Path, files: PublicFiles) -> None:
@@ -148,7 +187,12 @@ def _print(verdict: Verdict) -> None:
         typer.echo(f"{finding.fault.value.upper()}: {finding.message}")
     for note in verdict.notes:
         typer.echo(f"Note: {note}")
-    if not verdict.findings:
+    if not verdict.findings and verdict.number is not None and verdict.place is None:
+        typer.echo(
+            f"Your entry {verdict.entry} is in the list of {verdict.entries:,} that was drawn from. Its"
+            f" number is\n{verdict.number}."
+        )
+    elif not verdict.findings:
         typer.echo(
             f"The draw is right: commitment, list, root, numbers and order of {verdict.entries:,}"
             " entries agree."

@@ -74,6 +74,20 @@ class DrawRecord(msgspec.Struct, frozen=True):
         return self.state in {DrawState.DRAWN, DrawState.FILLED}
 
 
+class Inclusion(msgspec.Struct, frozen=True):
+    """The short proof that an entry is in the list: with it, the root alone is enough (W4).
+
+    ``index`` counts from 0; ``path`` are the hashes beside the way to the root, in hex.
+    """
+
+    sale: str
+    entry: str
+    index: int
+    entries: int
+    root: str
+    path: list[str]
+
+
 class BeaconValue(msgspec.Struct, frozen=True):
     """What a beacon gave: the value that goes into the key, and what proves where it comes from."""
 

@@ -19,7 +19,7 @@ from fairdrop import lottery
 from fairdrop.waiting_room import FILL_LIMIT
 
 from . import records
-from .model import DrawState, EnterOutcome, Step
+from .model import DrawState, EnterOutcome, Inclusion, Step
 from .publication import ENTRIES_FILE, ORDER_FILE, entries_text, order_text
 from .records import SQL
 
@@ -52,6 +52,14 @@ class _DrawnNumbers(NamedTuple):
     numbers: list[bytes]
 
 
+class _Tree(NamedTuple):
+    """A published list with all hashes above it."""
+
+    sale_id: str
+    text: bytes
+    levels: list[bytes]
+
+
 class Draws:
     """The draws of all sales. Any number of workers may hold one; one at a time does."""
 
@@ -62,6 +70,8 @@ class Draws:
         self._beacons = beacons
         self._drawn: _DrawnNumbers | None = None
         self._looking_up = asyncio.Lock()
+        self._tree: _Tree | None = None
+        self._growing = asyncio.Lock()
 
     async def record(self, sale_id: str) -> DrawRecord | None:
         """What is on record; None for a sale that has no draw. The seed in it may be secret still."""
@@ -122,6 +132,31 @@ class Draws:
         index = bisect_left(drawn.numbers, number)
         found = index < len(drawn.numbers) and drawn.numbers[index] == number
         return index + 1 if found else None
+
+    async def inclusion(self, sale_id: str, entry: str) -> Inclusion | None:
+        """The short proof of one entry; None before the list is closed, or for none of it.
+
+        The first question about a sale costs about 1 us an entry, the next ones a search of its list,
+        some milliseconds for a million: the tree of the last sale asked about is kept, 87 bytes each.
+        """
+        async with self._growing:
+            if self._tree is None or self._tree.sale_id != sale_id:
+                record = await self.record(sale_id)
+                if record is None or record.root is None:
+                    return None
+                entries = await self._published(sale_id)
+                levels = await asyncio.to_thread(lottery.merkle_levels, entries)
+                self._tree = _Tree(sale_id, entries_text(entries), levels)
+            tree = self._tree
+        line = f"{entry}\n".encode()
+        # All lines have the same length, so one that is found is a whole one.
+        at = tree.text.find(line) if len(line) == lottery.ENTRY_LENGTH + 1 else -1
+        if at < 0:
+            return None
+        index = at // len(line)
+        path = [each.hex() for each in lottery.inclusion_path(tree.levels, index)]
+        count = len(tree.text) // len(line)
+        return Inclusion(sale_id, entry, index, count, tree.levels[-1].hex(), path)
 
     async def unfinished(self) -> set[str]:
         """Sales whose list is closed, but whose files are not all published yet."""

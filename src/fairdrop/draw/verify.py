@@ -8,6 +8,7 @@ numbers that were published, is the seed that was drawn with, so it is the commi
 from __future__ import annotations
 
 import hashlib
+import re
 from base64 import urlsafe_b64decode
 from collections.abc import Sequence
 from enum import StrEnum
@@ -18,10 +19,15 @@ import msgspec
 
 from fairdrop import lottery
 
+from .model import Inclusion
 from .proofs import read_proof
 from .publication import FORMAT
 
 _RECEIPT = "fdr1."
+_ENTRY = re.compile(r"[A-Za-z0-9_-]{22}")
+_ONLY_ONE = (
+    "Only this entry was checked: its place, and what everybody else drew, take the whole list."
+)
 
 
 class Fault(StrEnum):
@@ -101,7 +107,7 @@ def verify(files: PublicFiles, receipt: str | None = None) -> Verdict:
 
     ``receipt`` is the text of a receipt (``fdr1.…``) or of a proof (a JWT).
     """
-    claims = _claims(files)
+    claims = _claims(files.parameters)
     if isinstance(claims, Finding):
         return Verdict([claims])
     entries = files.entries.decode("ascii", "replace").split("\n")
@@ -124,9 +130,64 @@ def verify(files: PublicFiles, receipt: str | None = None) -> Verdict:
     return _with_receipt(Verdict(findings, len(entries), notes), claims, drawn, receipt.strip())
 
 
-def _claims(files: PublicFiles) -> Claims | Finding:
+def claimed_entry(parameters: bytes, receipt: str) -> str | None:
+    """The entry that a receipt names, for asking for its short proof; None when it names none."""
+    claims = _claims(parameters)
+    said = claims if isinstance(claims, Finding) else _entry_of(receipt.strip(), claims)
+    return None if isinstance(said, Finding) or not _ENTRY.fullmatch(said[0]) else said[0]
+
+
+def verify_entry(parameters: bytes, inclusion: bytes | None, receipt: str) -> Verdict:
+    """Check one entry alone, by ``draw.json`` and its short proof; None: the list has no such entry.
+
+    A few dozen hashes, however long the list is.
+    """
+    claims = _claims(parameters)
+    if isinstance(claims, Finding):
+        return Verdict([claims])
+    said = _entry_of(receipt.strip(), claims)
+    if isinstance(said, Finding):
+        return Verdict([said], claims.entries or 0)
+    entry, notes = said
+    root = bytes.fromhex(claims.root or "")
+    findings = _seed_or_commitment(claims, {root}, {}) + _beacon(claims)
+    if inclusion is None:
+        findings.append(_left_out(entry))
+    else:
+        findings += _path(claims, entry, root, inclusion)
+    number = lottery.number(claims.key(root), entry).hex()
+    notes = [*_notes(claims, has_order=True), *notes, _ONLY_ONE]
+    return Verdict(findings, claims.entries or 0, notes, entry, number)
+
+
+def _path(claims: Claims, entry: str, root: bytes, inclusion: bytes) -> list[Finding]:
     try:
-        claims = msgspec.json.decode(files.parameters, type=Claims)
+        shown = msgspec.json.decode(inclusion, type=Inclusion)
+        path = [bytes.fromhex(each) for each in shown.path]
+    except (msgspec.DecodeError, ValueError, UnicodeDecodeError):
+        return [Finding(Fault.FILES, "The short proof of the entry cannot be read.")]
+    # The receipt says which entry, and draw.json how many there are: only the way is believed.
+    if lottery.root_of_path(entry, shown.index, claims.entries or 0, path) == root:
+        return []
+    return [
+        Finding(
+            Fault.LIST,
+            f"The short proof does not lead from the entry {entry} to the published root: the entry"
+            " is not in the list that the root was made of.",
+        )
+    ]
+
+
+def _left_out(entry: str) -> Finding:
+    return Finding(
+        Fault.RECEIPT,
+        f"The receipt's entry {entry} is not in the list: whoever holds this receipt was left out.",
+    )
+
+
+def _claims(parameters: bytes) -> Claims | Finding:
+    try:
+        claims = msgspec.json.decode(parameters, type=Claims)
         for name in ("commitment", "root", "seed"):
             text = getattr(claims, name)
             if text is not None and len(bytes.fromhex(text)) != lottery.SEED_BYTES:
@@ -284,11 +345,7 @@ def _with_receipt(verdict: Verdict, claims: Claims, drawn: _Drawn, receipt: str)
         return verdict._replace(findings=[*verdict.findings, said])
     entry, notes = said
     if entry not in set(drawn.entries):
-        missing = Finding(
-            Fault.RECEIPT,
-            f"The receipt's entry {entry} is not in the list: whoever holds this receipt was left out.",
-        )
-        return verdict._replace(findings=[*verdict.findings, missing], entry=entry)
+        return verdict._replace(findings=[*verdict.findings, _left_out(entry)], entry=entry)
     number = lottery.number(claims.key(drawn.root), entry)
     place = 1 + sum(other < number for other in drawn.numbers)
     return verdict._replace(

@@ -11,7 +11,7 @@ import pytest
 
 from fairdrop.app import Parts
 from fairdrop.cli.verify_draw import write
-from fairdrop.draw import PublicFiles, Step, verify
+from fairdrop.draw import PublicFiles, Step, verify, verify_entry
 from fairdrop.drivers.keys import sale_key
 from tests.integration.control_plane.own_parts import client_of, created, problem
 from tests.unit.cli.command import run
@@ -71,6 +71,15 @@ async def test_a_buyer_goes_from_the_lobby_to_a_place_that_anybody_can_check(
         files = PublicFiles(*(answer.content for answer in got))
         verdict = verify(files, proof["proof"])
         assert (verdict.findings, verdict.place) == ([], after["position"])
+        for client, about in crowd:
+            short = await client.get(f"{base}/entries/{about['entry']}")
+            assert verify_entry(got[0].content, short.content, about["receipt"]).findings == []
+        shown = await me.get(f"{base}/entries/{told['entry']}")
+        assert "immutable" in shown.headers["cache-control"]
+        again = await me.get(shown.url.path, headers={"if-none-match": shown.headers["etag"]})
+        assert again.status_code == 304
+        for unknown in ("x" * 22, told["entry"][1:], f"{told['entry']}%0A", "%0A" * 23):
+            problem(await me.get(f"{base}/entries/{unknown}"), 404, "entry_not_listed")
         write(tmp_path, files)
         assert run("verify-draw", str(tmp_path)).status == 0
         for client, _ in crowd:

@@ -50,6 +50,56 @@ def packed(files: Files) -> PublicFiles:
     )
 
 
+def inclusion_of(files: Files, entry: str) -> dict[str, Any]:
+    """The short proof of an entry of the list, as the server gives it."""
+    levels = lottery.merkle_levels(files["entries"])
+    index = files["entries"].index(entry)
+    return {
+        "sale": SALE,
+        "entry": entry,
+        "index": index,
+        "entries": len(files["entries"]),
+        "root": levels[-1].hex(),
+        "path": [each.hex() for each in lottery.inclusion_path(levels, index)],
+    }
+
+
+def short_cases() -> list[tuple[Fault | None, bytes, bytes | None, str]]:
+    """What has to be said → draw.json, the short proof, the receipt."""
+    files, other = right(), right()
+    mine, next_one = files["entries"][4], files["entries"][5]
+    receipt, proof = proof_of(files, mine), inclusion_of(files, mine)
+    own = json.dumps(files["parameters"]).encode()
+
+    def changed(name: str) -> bytes:
+        members = files["parameters"]
+        return json.dumps({**members, name: flipped(members[name])}).encode()
+
+    def short(**more: Any) -> bytes:
+        return json.dumps({**proof, **more}).encode()
+
+    return [
+        (None, own, short(), receipt),
+        (None, own, short(root="ff" * 32, entries=3, entry=next_one), receipt),  # not believed
+        (Fault.RECEIPT, own, None, receipt),
+        (Fault.RECEIPT, own, short(), proof_of(files, mine, sale="another")),
+        (Fault.RECEIPT, own, short(), "hello"),
+        (Fault.LIST, own, json.dumps(inclusion_of(files, next_one)).encode(), receipt),
+        (Fault.LIST, own, short(), proof_of(files, next_one)),
+        (Fault.LIST, own, short(path=proof["path"][:-1]), receipt),
+        (Fault.LIST, own, short(path=[flipped(proof["path"][0]), *proof["path"][1:]]), receipt),
+        (Fault.LIST, own, short(index=5), receipt),
+        (Fault.LIST, own, short(index=10_000), receipt),
+        (Fault.LIST, own, json.dumps(inclusion_of(other, other["entries"][4])).encode(), receipt),
+        (Fault.LIST, changed("root"), short(), receipt),
+        (Fault.SEED, changed("seed"), short(), receipt),
+        (Fault.COMMITMENT, changed("commitment"), short(), receipt),
+        (Fault.FILES, own, b"{}", receipt),
+        (Fault.FILES, own, short(path=["hello"]), receipt),
+        (Fault.FILES, b"{}", short(), receipt),
+    ]
+
+
 def proof_of(files: Files, entry: str, **other: str) -> str:
     receipt = EntryReceipt(other.get("sale", SALE), "me", 1, entry)
     commitment = other.get("commitment", files["parameters"]["commitment"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import pytest
 
 from fairdrop.cli.verify_draw import write
 from fairdrop.draw import Fault
-from tests.unit.draw.made_draws import TAMPERINGS, packed, right
+from tests.unit.draw.made_draws import TAMPERINGS, Files, inclusion_of, packed, right
 
 AUDIT = (Path(__file__).parents[3] / "docs" / "draw-audit.md").read_text("utf-8")
 PROGRAMS = re.findall(r"```python\n(.*?)```", AUDIT, re.DOTALL)
@@ -25,18 +26,37 @@ def run_program(program: str, directory: Path) -> int:
     return done.returncode
 
 
+def keep_proof(directory: Path, files: Files) -> None:
+    """The short proof of the last entry, as the server would give it."""
+    proof = inclusion_of(files, files["entries"][-1])
+    (directory / "proof.json").write_text(json.dumps(proof))
+
+
 @pytest.mark.parametrize("people", [1, 7, 64])
 def test_the_programs_of_the_document_accept_a_right_draw(tmp_path: Path, people: int) -> None:
-    write(tmp_path, packed(right(people)))
-    assert [run_program(program, tmp_path) for program in PROGRAMS] == [0, 0]
+    files = right(people)
+    write(tmp_path, packed(files))
+    keep_proof(tmp_path, files)
+    assert [run_program(program, tmp_path) for program in PROGRAMS] == [0, 0, 0]
 
 
 @pytest.mark.parametrize("done", ["entry moved", "root", "seed", "commitment", "beacon", "number"])
 def test_one_of_the_programs_refuses_a_tampered_draw(tmp_path: Path, done: str) -> None:
     files = right()
+    keep_proof(tmp_path, files)
     TAMPERINGS[done][1](files)
     write(tmp_path, packed(files))
     assert any(run_program(program, tmp_path) for program in PROGRAMS)
+
+
+def test_the_program_for_one_entry_refuses_what_does_not_lead_to_the_root(tmp_path: Path) -> None:
+    files = right()
+    write(tmp_path, packed(files))
+    keep_proof(tmp_path, files)
+    proof = json.loads((tmp_path / "proof.json").read_text())
+    for wrong in ({"entry": files["entries"][0]}, {"index": 3}, {"path": proof["path"][1:]}):
+        (tmp_path / "proof.json").write_text(json.dumps(proof | wrong))
+        assert run_program(PROGRAMS[2], tmp_path) != 0
 
 
 def test_the_shell_computes_the_commitment() -> None:

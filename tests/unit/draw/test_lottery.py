@@ -67,6 +67,39 @@ def test_the_root_is_the_definition_s_for_any_list(found: list[str]) -> None:
 
 
 @given(entries.filter(bool), st.data())
+def test_a_path_leads_from_each_entry_to_the_root_and_from_nothing_else(
+    found: list[str], data: st.DataObject
+) -> None:
+    """W4: not from another entry, place or length, nor by a path that was changed."""
+    root, levels, size = lottery.merkle_root(found), lottery.merkle_levels(found), len(found)
+    assert levels[-1] == root
+    at = data.draw(st.integers(0, size - 1))
+    path = lottery.inclusion_path(levels, at)
+    assert len(path) <= (size - 1).bit_length()
+    assert lottery.root_of_path(found[at], at, size, path) == root
+    assert lottery.root_of_path(found[at] + "x", at, size, path) != root
+    assert lottery.root_of_path(found[at], size, size, path) is None
+    assert lottery.root_of_path(found[at], -1, size, path) is None
+    assert lottery.root_of_path(found[at], at, size, [*path, root]) is None
+    if path:
+        assert lottery.root_of_path(found[at], at, size, path[:-1]) is None
+        step = data.draw(st.integers(0, len(path) - 1))
+        path[step] = bytes(32)
+        assert lottery.root_of_path(found[at], at, size, path) != root
+
+
+def test_the_paths_are_those_of_certificate_transparency() -> None:
+    """The audit paths of the reference implementation of RFC 6962: (leaf from 1, size, path)."""
+    leaves = ["", "\0", "\x10", "\x20\x21", "\x30\x31", "@ABC", "PQRSTUVW", "`abcdefghijklmno"]
+    levels = lottery.merkle_levels(leaves)
+    assert [each.hex() for each in lottery.inclusion_path(levels, 0)] == [
+        "96a296d224f285c67bee93c30f8a309157f0daa35dc5b87e410b78630a09cfc7",
+        "5f083f0a1a33ca076a95279832580db3e0ef4584bdff1f54c8a360f50de3031e",
+        "6b47aaf29ee3c2af9af889bc1fb9254dabd31177f16232dd6aab035ca39bf6e4",
+    ]
+
+
+@given(entries.filter(bool), st.data())
 def test_no_other_list_has_the_same_root(found: list[str], data: st.DataObject) -> None:
     """Changed, moved, left out, put in: any of them is seen."""
     other = list(found)

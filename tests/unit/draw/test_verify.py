@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairdrop.draw import Fault, PublicFiles, verify
+from fairdrop.draw import Fault, PublicFiles, claimed_entry, verify, verify_entry
 from fairdrop.ids import new_secret_id
 from fairdrop.waiting_room import (
     EntryReceipt,
@@ -17,7 +17,7 @@ from fairdrop.waiting_room import (
     new_signing_key,
     read_keys,
 )
-from tests.unit.draw.made_draws import SALE, TAMPERINGS, packed, proof_of, right
+from tests.unit.draw.made_draws import SALE, TAMPERINGS, packed, proof_of, right, short_cases
 
 
 @pytest.mark.parametrize("beacon", ["", "lotto 7 12 31"])
@@ -43,6 +43,24 @@ def test_no_two_faults_are_told_in_the_same_words() -> None:
         (finding,) = verify(packed(files)).findings
         assert told.setdefault(finding.message, fault) is fault
     assert {*told.values()} == {*Fault} - {Fault.RECEIPT}
+
+
+@pytest.mark.parametrize("case", range(len(short_cases())))
+def test_one_entry_is_checked_by_its_short_proof_alone(case: int) -> None:
+    """Near misses included: another entry's proof, another place, a step too few."""
+    fault, parameters, proof, receipt = short_cases()[case]
+    verdict = verify_entry(parameters, proof, receipt)
+    assert [finding.fault for finding in verdict.findings] == ([] if fault is None else [fault])
+    assert verdict.place is None, "that takes the whole list"
+
+
+def test_a_short_proof_tells_the_number_that_the_list_has() -> None:
+    _, parameters, proof, receipt = short_cases()[0]
+    verdict = verify_entry(parameters, proof, receipt)
+    assert verdict.entry == claimed_entry(parameters, receipt)
+    assert verdict.number is not None
+    assert len(bytes.fromhex(verdict.number)) == 32
+    assert claimed_entry(parameters, "hello") is None
 
 
 @pytest.mark.parametrize("done", ["seed", "commitment", "entry changed", "root"])

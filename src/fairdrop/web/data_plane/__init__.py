@@ -59,6 +59,7 @@ def routes(parts: Parts, live: Live) -> list[Route]:
         route("/v1/sales/{sale}/reservations/{reservation}", "DELETE", reservations.release),
         route("/v1/sales/{sale}/reservations/{reservation}", "PATCH", reservations.change),
         route("/v1/sales/{sale}/draw/{file}", "GET", draws.PublishedFiles(parameters)),
+        route("/v1/sales/{sale}/draw/entries/{entry}", "GET", draws.show_entry),
         route("/v1/sales", "GET", public.sales),
         route("/.well-known/jwks.json", "GET", public.jwks, limited=False),
     ]

@@ -112,6 +112,17 @@ class PublishedFiles:
         await send({"type": "http.response.body", "body": b""})
 
 
+async def show_entry(parts: Parts, scope: Scope, _receive: Receive, send: Send) -> None:
+    """GET /v1/sales/{sale}/draw/entries/{entry}: the short proof that an entry is in the list."""
+    sale = await sale_of(parts, scope)
+    found = await parts.draws.inclusion(sale.id, scope["path_params"]["entry"])
+    if found is None:
+        raise Problem(404, "entry_not_listed", "The list is not closed yet, or has no such entry.")
+    etag = f'"{sale.id}-{found.entry}"'.encode()
+    asked = headers_of(scope).get(b"if-none-match")
+    await send_tagged(send, asked, etag, [_FOR_EVER, _ANY_ORIGIN], encode(found))
+
+
 async def prove(parts: Parts, scope: Scope, receive: Receive, send: Send) -> None:
     """POST /v1/sales/{sale}/receipt: a receipt of an entry for a proof that anybody can check."""
     sale = await sale_of(parts, scope)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from fairdrop.draw import Inclusion
 from fairdrop.web.control_plane.problems import MEDIA_TYPE as PROBLEM_MEDIA_TYPE
 from fairdrop.web.data_plane import documents
 
@@ -55,6 +56,7 @@ _STRUCTS: tuple[type[msgspec.Struct], ...] = (
     ReceivedDocument,
     JwkSet,
     DrawParameters,
+    Inclusion,
     LiveDocument,
     ReadyDocument,
     documents.ReceiptRequest,

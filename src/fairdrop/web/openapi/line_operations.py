@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fairdrop.draw import Inclusion
 from fairdrop.web.data_plane import documents
 
 from .operation import (
@@ -146,6 +147,26 @@ LINE = (
             200: ("The file; the text files never change.", "text/plain"),
             304: ("The copy at hand is still right.", None),
             404: refused("There is no such sale or file, or it is not published yet."),
+            503: BUSY,
+        },
+        security=ANYBODY,
+    ),
+    Operation(
+        "get",
+        "/v1/sales/{sale}/draw/entries/{entry}",
+        "show_draw_entry",
+        "The short proof of one entry",
+        "The hashes beside the way from the entry to the root of the list: with them, the root alone"
+        " shows that the entry is in it (W4).",
+        "line",
+        (SALE, ("path", "entry", "The entry id.", {"type": "string"})),
+        {
+            200: ("The proof; it never changes.", Inclusion),
+            304: ("The copy at hand is still right.", None),
+            404: refused(
+                "There is no such sale, or the list is not closed yet or has no such entry"
+                " (`entry_not_listed`)."
+            ),
             503: BUSY,
         },
         security=ANYBODY,

@@ -4,7 +4,7 @@ import { call, salePath } from "./api.js";
 import { announce, byId, busyWhile, el, setText, showNotice } from "./dom.js";
 import { local } from "./memory.js";
 import { count, formatCount } from "./time.js";
-import { verify } from "./verify.js";
+import { verify, verifyEntry } from "./verify.js";
 import { explain } from "./words.js";
 
 /** @typedef {import("./verify.js").Verdict} Verdict */
@@ -14,6 +14,7 @@ const base = `${salePath(slug)}/draw`;
 const note = byId("note");
 const result = byId("result");
 const check = /** @type {HTMLButtonElement} */ (byId("check"));
+const checkEntry = /** @type {HTMLButtonElement} */ (byId("check-entry"));
 const field = /** @type {HTMLTextAreaElement} */ (byId("receipt"));
 const bar = /** @type {HTMLProgressElement} */ (byId("progress"));
 const signing = /** @type {HTMLButtonElement} */ (byId("sign"));
@@ -68,7 +69,8 @@ async function fetched(name) {
   return response.text();
 }
 
-async function checkNow() {
+/** @param {(receipt: string|null) => Promise<Verdict>} judge */
+async function checkNow(judge) {
   showNotice(note);
   if (!crypto.subtle) {
     showNotice(note, "This page can only check over a secure connection (https). `fairdrop verify-draw` checks anywhere.");
@@ -77,9 +79,7 @@ async function checkNow() {
   bar.hidden = false;
   result.replaceChildren();
   try {
-    const [own, entries, order] = await Promise.all([fetched("draw.json"), fetched("entries.txt"), fetched("order.txt")]);
-    const files = { parameters: own ?? "", entries: entries ?? "", order };
-    const verdict = await verify(files, field.value.trim() || null, (share) => (bar.value = share));
+    const verdict = await judge(field.value.trim() || null);
     result.replaceChildren(...shown(verdict));
     result.dataset.right = `${verdict.findings.length === 0}`;
     announce(result.textContent ?? "");
@@ -89,11 +89,26 @@ async function checkNow() {
   bar.hidden = true;
 }
 
+/** @param {string|null} receipt */
+async function all(receipt) {
+  const [own, entries, order] = await Promise.all([fetched("draw.json"), fetched("entries.txt"), fetched("order.txt")]);
+  const files = { parameters: own ?? "", entries: entries ?? "", order };
+  return verify(files, receipt, (share) => (bar.value = share));
+}
+
+/** By a few hashes, however long the list is. @param {string|null} receipt */
+async function mine(receipt) {
+  return verifyEntry((await fetched("draw.json")) ?? "", receipt ?? "", (entry) => fetched(`entries/${entry}`));
+}
+
 /** @param {Verdict} verdict */
 function shown(verdict) {
   const found = verdict.findings.map(({ fault, message }) =>
     el("p", { className: "notice notice-error" }, el("strong", {}, `${fault}: `), message));
-  if (found.length === 0) {
+  if (found.length === 0 && verdict.number !== null && verdict.place === null) {
+    found.push(el("p", { className: "notice" }, `Your entry is in the list of ${formatCount(verdict.entries)} that was drawn from: your browser has followed the way from it to the root.`),
+      el("p", { className: "hash" }, `Your entry ${verdict.entry} has the number ${verdict.number}.`));
+  } else if (found.length === 0) {
     found.push(el("p", { className: "notice" }, `The draw is right. Commitment, list, root, numbers and order of ${count(verdict.entries, "entry", "entries")} agree; your browser has computed them all again.`));
   }
   if (verdict.place !== null) {
@@ -115,6 +130,7 @@ async function sign() {
   URL.revokeObjectURL(link.href);
 }
 
-check.addEventListener("click", () => busyWhile(check, "Checking…", checkNow));
+check.addEventListener("click", () => busyWhile(check, "Checking…", () => checkNow(all)));
+checkEntry.addEventListener("click", () => busyWhile(checkEntry, "Checking…", () => checkNow(mine)));
 signing.addEventListener("click", () => busyWhile(signing, "Signing…", sign));
 start();

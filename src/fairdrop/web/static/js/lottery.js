@@ -60,17 +60,43 @@ export async function merkleRoot(entries, onShare) {
   while (level.length > 1) {
     /** @type {Uint8Array<ArrayBuffer>[]} */
     const pairs = [];
-    for (let at = 0; at + 1 < level.length; at += 2) {
-      const node = new Uint8Array(65);
-      node[0] = 1;
-      node.set(level[at], 1);
-      node.set(level[at + 1], 33);
-      pairs.push(node);
-    }
+    for (let at = 0; at + 1 < level.length; at += 2) pairs.push(node(level[at], level[at + 1]));
     const alone = level.length % 2 ? [level[level.length - 1]] : [];
     level = [...(await mapped(pairs, sha256)), ...alone];
   }
   return hexOf(level[0]);
+}
+
+/** A node of the tree. @param {Uint8Array<ArrayBuffer>} left @param {Uint8Array<ArrayBuffer>} right */
+function node(left, right) {
+  const found = new Uint8Array(65);
+  found[0] = 1;
+  found.set(left, 1);
+  found.set(right, 33);
+  return found;
+}
+
+/**
+ * The root that a path leads to from an entry (RFC 9162, section 2.1.3.2), in hex; null when the path
+ * has not the length it must have.
+ *
+ * @param {string} entry
+ * @param {number} index  Of the entry, from 0.
+ * @param {number} size  How many entries there are.
+ * @param {string[]} path  Hashes in hex.
+ */
+export async function rootOfPath(entry, index, size, path) {
+  if (!Number.isInteger(index) || index < 0 || index >= size) return null;
+  let found = await sha256(text.encode(`\0${entry}`));
+  const rest = path.map(bytesOf);
+  for (let at = index, last = size - 1; last > 0; at = Math.floor(at / 2), last = Math.floor(last / 2)) {
+    const right = at % 2 === 1;
+    if (!right && at === last) continue;
+    const beside = rest.shift();
+    if (!beside) return null;
+    found = await sha256(right ? node(beside, found) : node(found, beside));
+  }
+  return rest.length === 0 ? hexOf(found) : null;
 }
 
 /** @param {Uint8Array<ArrayBuffer>} bytes */

@@ -10,12 +10,14 @@
  * @typedef {(share: number) => void} Progress
  */
 
-import { commitment, drawKey, hashOfHex, merkleRoot, numbers } from "./lottery.js";
+import { commitment, drawKey, hashOfHex, merkleRoot, numbers, rootOfPath } from "./lottery.js";
 import { readReceipt } from "./entries.js";
 
 const FORMAT = "fairdrop-draw-v1";
 const HASH = /^[0-9a-f]{64}$/;
+const ENTRY = /^[A-Za-z0-9_-]{22}$/;
 const SOME = 64;
+const ONLY_ONE = "Only this entry was checked: its place, and what everybody else drew, take the whole list.";
 
 /** @param {string} fault @param {string} message @returns {Finding} */
 const finding = (fault, message) => ({ fault, message });
@@ -29,7 +31,7 @@ const finding = (fault, message) => ({ fault, message });
 export async function verify(files, receipt = null, onShare = () => {}) {
   /** @type {Verdict} */
   const verdict = { findings: [], entries: 0, notes: [], entry: null, number: null, place: null };
-  const claims = claimsOf(files);
+  const claims = claimsOf(files.parameters);
   if ("fault" in claims) return { ...verdict, findings: [claims] };
   const entries = files.entries.split("\n");
   if (entries.pop() !== "") {
@@ -49,12 +51,57 @@ export async function verify(files, receipt = null, onShare = () => {}) {
   return verdict;
 }
 
-/** @param {Files} files @returns {Claims|Finding} */
-function claimsOf(files) {
+/**
+ * Checks one entry alone, by `draw.json` and its short proof.
+ *
+ * @param {string} parameters  The text of `draw.json`.
+ * @param {string} receipt
+ * @param {(entry: string) => Promise<string|null>} proofOf  The text of the proof; null: there is none.
+ * @returns {Promise<Verdict>}
+ */
+export async function verifyEntry(parameters, receipt, proofOf) {
+  /** @type {Verdict} */
+  const verdict = { findings: [], entries: 0, notes: [], entry: null, number: null, place: null };
+  const claims = claimsOf(parameters);
+  if ("fault" in claims) return { ...verdict, findings: [claims] };
+  verdict.entries = claims.entries ?? 0;
+  const { entry, fault, problem, notes: told } = await readReceipt(receipt.trim(), claims);
+  if (problem) return { ...verdict, findings: [finding(fault, problem)] };
+  verdict.entry = entry;
+  verdict.findings.push(...(await seedOrCommitment(claims, [claims.root], new Map())), ...(await beacon(claims)));
+  const proof = ENTRY.test(entry) ? await proofOf(entry) : null;
+  verdict.findings.push(...(proof === null ? [leftOut(entry)] : await path(claims, entry, proof)));
+  [verdict.number] = await numbers(await keyWith(claims, claims.root), [entry]);
+  verdict.notes = [...notes(claims, true), ...told, ONLY_ONE];
+  return verdict;
+}
+
+/** @param {Claims} claims @param {string} entry @param {string} proof */
+async function path(claims, entry, proof) {
+  let root;
+  try {
+    const { index, path: hashes } = JSON.parse(proof);
+    if (!Number.isInteger(index)) throw new TypeError("no proof");
+    // The receipt says which entry, and draw.json how many there are: only the way is believed.
+    root = await rootOfPath(entry, index, claims.entries ?? 0, hashes);
+  } catch {
+    return [finding("files", "The short proof of the entry cannot be read.")];
+  }
+  if (root === claims.root) return [];
+  return [finding("list", `The short proof does not lead from the entry ${entry} to the published root: the entry is not in the list that the root was made of.`)];
+}
+
+/** @param {string} entry */
+function leftOut(entry) {
+  return finding("receipt", `The receipt's entry ${entry} is not in the list: whoever holds this receipt was left out.`);
+}
+
+/** @param {string} parameters @returns {Claims|Finding} */
+function claimsOf(parameters) {
   /** @type {Claims} */
   let claims;
   try {
-    claims = JSON.parse(files.parameters);
+    claims = JSON.parse(parameters);
   } catch {
     return finding("files", "draw.json cannot be read.");
   }
@@ -158,7 +205,7 @@ async function addReceipt(verdict, claims, entries, drawn, receipt) {
   verdict.entry = read.entry;
   const at = entries.indexOf(read.entry);
   if (at < 0) {
-    verdict.findings.push(finding("receipt", `The receipt's entry ${read.entry} is not in the list: whoever holds this receipt was left out.`));
+    verdict.findings.push(leftOut(read.entry));
     return;
   }
   verdict.notes.push(...read.notes);
