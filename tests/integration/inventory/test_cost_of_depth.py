@@ -12,7 +12,11 @@ from collections import Counter
 from fairdrop.inventory import ReserveRequest
 from tests.driven_sale import DrivenSale
 
-CONSTANT = {"hget", "hmget", "hset", "hdel", "llen", "lpop", "rpush", "zmscore", "expire", "time"}
+CONSTANT = {"hget", "hmget", "hset", "hdel", "llen", "lpop", "rpush", "zmscore"} | {
+    "exists",
+    "expire",
+    "time",
+}
 LOGARITHMIC = {"zadd", "zrem"}
 """In the size of the sorted set; the rest of the cost of each is that of its arguments."""
 

@@ -51,35 +51,36 @@ local period = math.floor(now / 1000 / idem_ttl)
 local answers_now = KEYS[10] .. ':' .. period
 local answers_before = KEYS[10] .. ':' .. (period - 1)
 
--- What the batch knows of buyers and of answers: read once here, kept current below.
-local lease, issued, held, owned, answers = {}, {}, {}, {}, {}
-do
-  local buyers, keys = {}, {}
-  for i, item in ipairs(items) do
-    buyers[i] = item[1]
-    keys[i] = item[1] .. ':' .. item[4]
-  end
-  local leases = redis.call('ZMSCORE', KEYS[7], unpack(buyers))
-  local admissions = redis.call('HMGET', KEYS[8], unpack(buyers))
-  local holding = redis.call('HMGET', KEYS[9], unpack(buyers))
-  local counts = redis.call('HMGET', KEYS[6], unpack(buyers))
-  local fresh = redis.call('HMGET', answers_now, unpack(keys))
-  local old = redis.call('HMGET', answers_before, unpack(keys))
-  for i, buyer in ipairs(buyers) do
-    lease[buyer] = tonumber(leases[i] or '0')
-    issued[buyer] = admissions[i]
-    held[buyer] = holding[i]
-    owned[buyer] = tonumber(counts[i] or '0')
-    answers[keys[i]] = fresh[i] or old[i]
+-- What the batch knows of buyers and of answers: read once here, kept current below. What is known of
+-- a buyer who has several items stands at the first of them.
+local buyers, keys, first = {}, {}, {}
+for i, item in ipairs(items) do
+  local buyer = item[1]
+  buyers[i] = buyer
+  keys[i] = buyer .. ':' .. item[4]
+  if not first[buyer] then first[buyer] = i end
+end
+local leases = redis.call('ZMSCORE', KEYS[7], unpack(buyers))
+local issued = redis.call('HMGET', KEYS[8], unpack(buyers))
+local held = redis.call('HMGET', KEYS[9], unpack(buyers))
+local owned = redis.call('HMGET', KEYS[6], unpack(buyers))
+local answers = redis.call('HMGET', answers_now, unpack(keys))
+if redis.call('EXISTS', answers_before) == 1 then
+  for i, old in ipairs(redis.call('HMGET', answers_before, unpack(keys))) do
+    answers[i] = answers[i] or old
   end
 end
+for i = 1, #items do owned[i] = owned[i] and tonumber(owned[i]) or 0 end
 
 -- What the batch changes, written at its end: arguments of one command each.
 local new_holds, new_due, new_holding, new_answers, changed_buyers = {}, {}, {}, {}, {}
 local function add(list, a, b)
-  list[#list + 1] = a
-  list[#list + 1] = b
+  local n = #list
+  list[n + 1] = a
+  list[n + 2] = b
 end
+local made = {}  -- answers of this batch, by key
+local no_marks = {}
 
 local stock = {}
 local function stock_of(variant)
@@ -117,20 +118,20 @@ local function take(variant, quantity)
 end
 
 -- The buyer's own hold is over although no sweep has met it (H4): as if the sweep had run.
-local function give_back(buyer, hold_id, hold)
+local function give_back(buyer, at, hold_id, hold)
   for _, line in ipairs(hold[5]) do
     local s = stock_of(line[1])
     redis.call('RPUSH', KEYS[3] .. ':' .. line[1], unpack(line[2]))
     s.returned = s.returned + #line[2]
     s.held = s.held - #line[2]
     s.dirty = true
-    owned[buyer] = math.max(0, owned[buyer] - #line[2])
+    owned[at] = math.max(0, owned[at] - #line[2])
   end
-  changed_buyers[buyer] = true
+  changed_buyers[buyer] = at
   redis.call('HDEL', KEYS[4], hold_id)
   redis.call('ZREM', KEYS[5], hold_id)
   redis.call('HDEL', KEYS[9], buyer)
-  held[buyer] = false
+  held[at] = false
   for _, mark in ipairs(hold[6] or {}) do
     if redis.call('HGET', KEYS[11], mark) == hold_id then redis.call('HDEL', KEYS[11], mark) end
   end
@@ -154,34 +155,33 @@ local function reserves_already(marks)
   return false
 end
 
-local function decide(buyer, admission, hold_id, lines, marks)
+local function decide(buyer, at, admission, hold_id, lines, marks)
   if not selling and admission then return { 'SALE_CLOSED' } end
-  local wanted, order, total = {}, {}, 0
+  -- Variants and quantities in turn, each variant once: an order has few of them.
+  local wanted, total = {}, 0
   for i = 1, #lines, 2 do
     local variant, quantity = lines[i], lines[i + 1]
     if quantity < 1 then return { 'ORDER_LIMIT' } end
-    if not wanted[variant] then
-      wanted[variant] = 0
-      order[#order + 1] = variant
-    end
-    wanted[variant] = wanted[variant] + quantity
+    local w = 1
+    while wanted[w] and wanted[w] ~= variant do w = w + 2 end
+    wanted[w], wanted[w + 1] = variant, (wanted[w + 1] or 0) + quantity
     total = total + quantity
   end
   if admission then
     if total > order_limit then return { 'ORDER_LIMIT' } end
-    if owned[buyer] + total > buyer_limit then return { 'BUYER_LIMIT' } end
+    if owned[at] + total > buyer_limit then return { 'BUYER_LIMIT' } end
     if reserves_already(marks) then return { 'PERSON_LIMIT' } end
   end
-  for _, variant in ipairs(order) do
-    local s = stock_of(variant)
-    if not s then return { 'UNKNOWN_VARIANT', false, 0, {}, variant } end
-    if s.last - s.next + 1 + s.returned - s.kept < wanted[variant] then
-      return { 'SOLD_OUT', false, 0, {}, variant }
+  for w = 1, #wanted, 2 do
+    local s = stock_of(wanted[w])
+    if not s then return { 'UNKNOWN_VARIANT', false, 0, {}, wanted[w] } end
+    if s.last - s.next + 1 + s.returned - s.kept < wanted[w + 1] then
+      return { 'SOLD_OUT', false, 0, {}, wanted[w] }
     end
   end
   local taken = {}
-  for i, variant in ipairs(order) do
-    taken[i] = { variant, take(variant, wanted[variant]) }
+  for w = 1, #wanted, 2 do
+    taken[#taken + 1] = { wanted[w], take(wanted[w], wanted[w + 1]) }
   end
   local deadline = now + hold_ttl
   local hold = { buyer, admission, deadline, admission and 0 or 1, taken }
@@ -191,16 +191,16 @@ local function decide(buyer, admission, hold_id, lines, marks)
   end
   add(new_holds, hold_id, cmsgpack.pack(hold))
   add(new_due, deadline, hold_id)
-  owned[buyer] = owned[buyer] + total
-  changed_buyers[buyer] = true
+  owned[at] = owned[at] + total
+  changed_buyers[buyer] = at
   if admission then
-    held[buyer] = hold_id
+    held[at] = hold_id
     add(new_holding, buyer, hold_id)
   end
   return { 'RESERVED', hold_id, deadline, taken }
 end
 
-local function late(buyer, hold_id, lines)
+local function late(buyer, at, hold_id, lines)
   local hold = hold_of(hold_id)
   if hold then
     -- Whoever asks again is about to confirm it: the sweep must not look at it in the meantime.
@@ -211,41 +211,43 @@ local function late(buyer, hold_id, lines)
     end
     return { 'REPLAYED', hold_id, hold[3], hold[5] }
   end
-  return decide(buyer, false, hold_id, lines, {})
+  return decide(buyer, at, false, hold_id, lines, no_marks)
 end
 
-local function ask(buyer, admission, hold_id, key, fingerprint, lines, marks)
-  local before = answers[buyer .. ':' .. key]
+local function ask(i, at, item)
+  local buyer, admission, key = item[1], item[2], keys[i]
+  local before = made[key] or answers[i]
   if before then
     before = cmsgpack.unpack(before)
-    if before[1] ~= fingerprint then return { 'KEY_REUSED' } end
+    if before[1] ~= item[5] then return { 'KEY_REUSED' } end
     if before[2][1] == 'RESERVED' then before[2][1] = 'REPLAYED' end
     return before[2]
   end
-  if lease[buyer] <= now or not issued[buyer] then return { 'NOT_ADMITTED' } end
-  if string.match(issued[buyer], '^(.*):%d+$') ~= admission then return { 'OTHER_ADMISSION' } end
-  local holding = held[buyer]
+  local lease, current = leases[at], issued[at]
+  if not lease or not current or tonumber(lease) <= now then return { 'NOT_ADMITTED' } end
+  -- What is kept is the admission, a colon and a number.
+  local colon = #admission + 1
+  if string.sub(current, 1, colon - 1) ~= admission or not string.find(current, '^:%d+$', colon) then
+    return { 'OTHER_ADMISSION' }
+  end
+  local holding = held[at]
   if holding == '' then return { 'NOT_ADMITTED' } end
   local hold = holding and hold_of(holding)
   if hold and hold[2] == admission and (hold[4] == 1 or hold[3] > now) then
     return { 'ALREADY_RESERVED', holding, hold[3], hold[5] }
   end
-  if hold and hold[4] == 0 and hold[3] <= now then give_back(buyer, holding, hold) end
-  local outcome = decide(buyer, admission, hold_id, lines, marks)
-  local answer = cmsgpack.pack({ fingerprint, outcome })
-  answers[buyer .. ':' .. key] = answer
-  add(new_answers, buyer .. ':' .. key, answer)
+  if hold and hold[4] == 0 and hold[3] <= now then give_back(buyer, at, holding, hold) end
+  local outcome = decide(buyer, at, admission, item[3], item[6], item[7] or no_marks)
+  local answer = cmsgpack.pack({ item[5], outcome })
+  made[key] = answer
+  add(new_answers, key, answer)
   return outcome
 end
 
 local outcomes = {}
 for i, item in ipairs(items) do
-  local buyer, admission = item[1], item[2]
-  if admission then
-    outcomes[i] = ask(buyer, admission, item[3], item[4], item[5], item[6], item[7] or {})
-  else
-    outcomes[i] = late(buyer, item[3], item[6])
-  end
+  local at = first[item[1]]
+  outcomes[i] = item[2] and ask(i, at, item) or late(item[1], at, item[3], item[6])
 end
 
 local changed = {}
@@ -256,8 +258,8 @@ for variant, s in pairs(stock) do
   end
 end
 local counts, none = {}, {}
-for buyer in pairs(changed_buyers) do
-  if owned[buyer] > 0 then add(counts, buyer, owned[buyer]) else none[#none + 1] = buyer end
+for buyer, at in pairs(changed_buyers) do
+  if owned[at] > 0 then add(counts, buyer, owned[at]) else none[#none + 1] = buyer end
 end
 if #changed > 0 then redis.call('HSET', KEYS[2], unpack(changed)) end
 if #new_holds > 0 then redis.call('HSET', KEYS[4], unpack(new_holds)) end
@@ -267,6 +269,7 @@ if #counts > 0 then redis.call('HSET', KEYS[6], unpack(counts)) end
 if #none > 0 then redis.call('HDEL', KEYS[6], unpack(none)) end
 if #new_answers > 0 then
   redis.call('HSET', answers_now, unpack(new_answers))
-  redis.call('EXPIRE', answers_now, 2 * idem_ttl)
+  -- From its first answer on: it is looked at for a period after its own.
+  redis.call('EXPIRE', answers_now, 2 * idem_ttl, 'NX')
 end
 return cmsgpack.pack({ 'OK', outcomes })
