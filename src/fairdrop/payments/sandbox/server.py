@@ -20,6 +20,7 @@ from fairdrop.clock import now_ms
 from fairdrop.errors import ConfigurationError
 
 from . import operations
+from .connection import HttpProtocol
 from .gateway_state import GatewayState
 from .mischief import Dice
 from .record import Record
@@ -121,7 +122,7 @@ async def serve(settings: SandboxSettings, on_ready: Callable[[str], None]) -> N
         uvicorn.Config(
             make_application(state),
             loop="none",
-            http="httptools",
+            http=HttpProtocol,
             ws="none",
             lifespan="off",
             log_config=None,
