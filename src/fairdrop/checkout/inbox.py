@@ -31,7 +31,6 @@ class Inbox:
             "inbox",
             self._insert,
             max_batch=500,
-            max_in_flight=2,
             retry_singly=(asyncpg.DataError,),  # what no column can hold fails alone
         )
 
