@@ -186,6 +186,35 @@ async def test_a_receipt_is_presented_when_the_line_is_of_another_epoch(
     assert await position(page) == before
 
 
+async def test_news_of_a_lost_line_does_not_make_the_page_forget_its_receipt(
+    running_site: RunningSite, page: Page
+) -> None:
+    """W15: that the new line has no such place yet may be told before the receipt was presented."""
+    await page.add_init_script(
+        "window.WebSocket = window.EventSource = class extends EventTarget {"
+        " constructor() { super(); window.socket = this; } close() {} };"
+    )
+    slug = await standing_sale(running_site)
+    await page.goto(f"{running_site.url}/console")
+    await page.evaluate(CLIENT, ["line", slug])
+    await page.evaluate("window.clients.line.join()")
+    await until(page, "window.clients.line.state === 'WAITING' && window.clients.line.pushed")
+    before = await page.evaluate("window.clients.line.place.position")
+    async with page.expect_request("**/restore", timeout=PATIENCE_MS):
+        await page.evaluate(
+            """() => {
+              const { sale, place } = window.clients.line;
+              const epoch = sale.epoch + 1;
+              const tell = (type, data) => window.socket.dispatchEvent(
+                new MessageEvent("message", { data: JSON.stringify({ type, data }) }));
+              tell("sale", { ...sale, epoch });
+              tell("place", { ...place, state: "NOT_ENTERED", position: 0, epoch });
+            }"""
+        )
+    await until(page, "window.clients.line.state === 'WAITING'")
+    assert await page.evaluate("window.clients.line.place.position") == before
+
+
 async def test_a_hidden_tab_asks_less_often(running_site: RunningSite, page: Page) -> None:
     """W6; the pace itself is tested in test_scripts.py. A hidden tab opens no stream either."""
     slug = await standing_sale(running_site)

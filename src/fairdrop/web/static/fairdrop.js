@@ -177,7 +177,7 @@ export function watchLine({ sale: name, base, onChange = () => {}, joinHeaders =
 
   async function personally() {
     if (moved()) {
-      // Lost or begun anew: only a receipt may prove a place from before.
+      // Lost or begun anew: only a receipt proves a place from before.
       place = null;
       if (kept.receipt) return restore();
       forget();
@@ -282,7 +282,7 @@ export function watchLine({ sale: name, base, onChange = () => {}, joinHeaders =
     if (type === "sale") {
       observe(data.server_time_ms);
       sale = data;
-    } else if (data.epoch === sale?.epoch && (place || data.state !== "NOT_ENTERED")) {
+    } else if (data.epoch === sale?.epoch && !moved() && (place || data.state !== "NOT_ENTERED")) {
       accept(data);
     }
     onChange(line);
