@@ -65,15 +65,23 @@ class CoalescedScript(Generic[Item, Outcome]):
         *,
         max_batch: int = 64,
         max_queue: int = 50_000,
+        max_in_flight: int = 2,
     ) -> None:
-        """``outcomes`` takes a reply apart into one outcome an item, in order."""
+        """``outcomes`` takes a reply apart into one outcome an item, in order.
+
+        Two batches under way keep the store busy; one at a time makes larger and fewer ones.
+        """
 
         def batcher_for(sale: SaleRef) -> Batcher[Item, Outcome]:
             async def run(items: list[Item]) -> Sequence[Outcome | Exception]:
                 return outcomes(await script(sale, items))
 
             return Batcher(
-                script.script.name, run, max_batch=max_batch, max_queue=max_queue, max_in_flight=2
+                script.script.name,
+                run,
+                max_batch=max_batch,
+                max_queue=max_queue,
+                max_in_flight=max_in_flight,
             )
 
         self._make = batcher_for

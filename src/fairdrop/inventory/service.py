@@ -67,7 +67,9 @@ class Inventory:
             SaleScript(store, _PACKAGE, "change", Changed), lambda reply: reply.outcomes
         )
         self._start: CoalescedScript[tuple[str, str, Sequence[str]], Start] = CoalescedScript(
-            SaleScript(store, _PACKAGE, "start", Started), lambda reply: reply.outcomes
+            SaleScript(store, _PACKAGE, "start", Started),
+            lambda reply: reply.outcomes,
+            max_in_flight=1,
         )
         self._release: CoalescedScript[tuple[str, str | None, list[str | int]], Release] = (
             CoalescedScript(

@@ -244,8 +244,8 @@ def _page_path(path: str, after: str | None, limit: int) -> str:
 
 
 def _header(headers: Mapping[str, str], name: str) -> str | None:
-    exact = headers.get(name)
+    lower = name.lower()
+    exact = headers.get(lower)  # as servers of ASGI give them
     if exact is not None:
         return exact
-    lower = name.lower()
     return next((value for key, value in headers.items() if key.lower() == lower), None)
