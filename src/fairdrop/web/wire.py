@@ -131,12 +131,15 @@ async def send_problem(send: Send, problem: Problem) -> None:
 async def read_body(
     receive: Receive, headers: Mapping[bytes, bytes], limit: int = BODY_LIMIT
 ) -> bytes:
-    """The whole body. Raises Problem 413 as soon as more than ``limit`` bytes have come.
+    """The whole body. Raises Problem 413 as soon as more than ``limit`` bytes have come, 400 for half a body.
 
     Servers may give a body and tell only afterwards that it was all: where the length was announced,
     that second message, which costs a switch to the server's own thread and back, is not waited for.
     """
     message = await receive()
+    if message["type"] == "http.disconnect":
+        # Not an empty body: some requests mean everything when they name nothing.
+        raise _incomplete()
     body: bytes = message.get("body", b"")
     if not message.get("more_body") or headers.get(b"content-length") == b"%d" % len(body):
         if len(body) > limit:
@@ -148,7 +151,7 @@ async def read_body(
             raise too_large(limit)
         message = await receive()
         if message["type"] == "http.disconnect":
-            raise Problem(400, "body_incomplete", "The connection ended before the body did.")
+            raise _incomplete()
         parts.append(message.get("body", b""))
         size += len(parts[-1])
     if size > limit:
@@ -163,6 +166,10 @@ def cookie_of(headers: Mapping[bytes, bytes], name: bytes) -> str | None:
         if found == name:
             return value.strip(b'"').decode("latin-1")
     return None
+
+
+def _incomplete() -> Problem:
+    return Problem(400, "body_incomplete", "The connection ended before the body did.")
 
 
 def too_large(limit: int) -> Problem:

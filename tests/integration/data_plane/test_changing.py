@@ -9,6 +9,7 @@ import pytest
 
 from fairdrop.app import Parts
 from fairdrop.ids import new_id
+from fairdrop.web.server import build
 from tests.integration.checkout.shop import Shop
 from tests.integration.control_plane.conftest import NewShop
 from tests.integration.control_plane.own_parts import ADMIN_KEY, problem
@@ -116,6 +117,34 @@ async def test_what_is_no_part_is_refused_and_changes_nothing(
 ) -> None:
     answer = await client.request("DELETE", path, headers=headers, content=body)
     assert answer.status_code in (400, 422), answer.text
+    assert await shop.stock() == (2, 3, 0)
+
+
+async def test_a_part_that_never_arrives_gives_nothing_back(
+    parts: Parts, shop: Shop, headers: Headers, path: str
+) -> None:
+    """Only an empty body stands for all of the reservation: not one that was cut off (H5)."""
+    told: list[Any] = []
+
+    async def receive() -> dict[str, str]:
+        return {"type": "http.disconnect"}
+
+    async def send(message: Any) -> None:
+        told.append(message)
+
+    scope = {
+        "type": "http",
+        "method": "DELETE",
+        "path": path,
+        "query_string": b"",
+        "headers": [
+            (b"content-length", b"90"),
+            *((name.encode(), value.encode()) for name, value in keyed(headers).items()),
+        ],
+        "client": ("127.0.0.1", 50_000),
+    }
+    await build(parts)(scope, receive, send)
+    assert told[0]["status"] == 400
     assert await shop.stock() == (2, 3, 0)
 
 
