@@ -9,7 +9,10 @@ line ends. The hashing runs in a thread, so that the worker's other loops go on.
 from __future__ import annotations
 
 import asyncio
+import functools
+from array import array
 from bisect import bisect_left
+from collections import defaultdict
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
@@ -34,6 +37,8 @@ if TYPE_CHECKING:
     from .model import BeaconValue, DrawRecord
 
 _log = structlog.get_logger(__name__)
+_LINE = lottery.ENTRY_LENGTH + 1
+"""Bytes of each line of ``entries.txt``."""
 
 
 class _Lobby(NamedTuple):
@@ -56,8 +61,28 @@ class _Tree(NamedTuple):
     """A published list with all hashes above it."""
 
     sale_id: str
-    text: bytes
+    entries: int
     levels: list[bytes]
+    text: bytes
+    by_beginning: dict[bytes, array[int]]
+    """Where the entries stand that begin with these two characters."""
+
+    @classmethod
+    def of(cls, sale_id: str, entries: Sequence[str]) -> _Tree:
+        """The tree of a list; for a thread of its own."""
+        text, levels = entries_text(entries), lottery.merkle_levels(entries)
+        by_beginning: dict[bytes, array[int]] = defaultdict(functools.partial(array, "I"))
+        for index in range(len(entries)):
+            by_beginning[text[index * _LINE : index * _LINE + 2]].append(index)
+        return cls(sale_id, len(entries), levels, text, by_beginning)
+
+    def index_of(self, entry: str) -> int | None:
+        """Where the entry stands; None when it does not."""
+        line = f"{entry}\n".encode()
+        for index in self.by_beginning.get(line[:2], ()):
+            if self.text[index * _LINE : (index + 1) * _LINE] == line:
+                return index
+        return None
 
 
 class Draws:
@@ -136,8 +161,8 @@ class Draws:
     async def inclusion(self, sale_id: str, entry: str) -> Inclusion | None:
         """The short proof of one entry; None before the list is closed, or for none of it.
 
-        The first question about a sale costs about 1 us an entry, the next ones a search of its list,
-        some milliseconds for a million: the tree of the last sale asked about is kept, 87 bytes each.
+        The first question about a sale costs about 2 us an entry, the next ones below 0.1 ms in a
+        list of a million: the tree of the last sale asked about is kept, 91 bytes each.
         """
         async with self._growing:
             if self._tree is None or self._tree.sale_id != sale_id:
@@ -145,18 +170,13 @@ class Draws:
                 if record is None or record.root is None:
                     return None
                 entries = await self._published(sale_id)
-                levels = await asyncio.to_thread(lottery.merkle_levels, entries)
-                self._tree = _Tree(sale_id, entries_text(entries), levels)
+                self._tree = await asyncio.to_thread(_Tree.of, sale_id, entries)
             tree = self._tree
-        line = f"{entry}\n".encode()
-        # All lines have the same length, so one that is found is a whole one.
-        at = tree.text.find(line) if len(line) == lottery.ENTRY_LENGTH + 1 else -1
-        if at < 0:
+        index = tree.index_of(entry)
+        if index is None:
             return None
-        index = at // len(line)
         path = [each.hex() for each in lottery.inclusion_path(tree.levels, index)]
-        count = len(tree.text) // len(line)
-        return Inclusion(sale_id, entry, index, count, tree.levels[-1].hex(), path)
+        return Inclusion(sale_id, entry, index, tree.entries, tree.levels[-1].hex(), path)
 
     async def unfinished(self) -> set[str]:
         """Sales whose list is closed, but whose files are not all published yet."""
