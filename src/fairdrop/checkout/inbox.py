@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from uuid import UUID
 
 import asyncpg
 
@@ -45,7 +44,7 @@ class Inbox:
                     gateway,
                     event.id,
                     event.kind.name,
-                    UUID(event.reference) if is_uuid(event.reference) else None,
+                    event.reference if is_uuid(event.reference) else None,
                     event.intent_id,
                     event.refund_reference,
                     event.amount_minor,

@@ -114,10 +114,12 @@ FROM begun b CROSS JOIN LATERAL (
 
 -- name: payments_opened
 -- The gateway has made the intents. Never backwards: a webhook may have been faster. Returns the orders
--- that are paid for from here on: under way, and with the payment that was opened here.
+-- that are paid for from here on: under way, and with the payment that was opened here. Without waiting
+-- for the disk: what a power cut takes is what a death just before this takes, and the reconciler finds it.
 UPDATE payments p SET intent_id = t.intent_id, pay_url = t.pay_url,
     state = CASE WHEN p.state = 'CREATING' THEN 'OPEN' ELSE p.state END
-FROM unnest($1::uuid[], $2::text[], $3::text[]) AS t (order_id, intent_id, pay_url)
+FROM set_config('synchronous_commit', 'off', true),
+    unnest($1::uuid[], $2::text[], $3::text[]) AS t (order_id, intent_id, pay_url)
     JOIN orders o ON o.id = t.order_id
 WHERE p.order_id = t.order_id AND p.intent_id IS NULL
 RETURNING p.order_id, p.state = 'OPEN' AND o.state = 'PAYMENT_PENDING' AS payable;

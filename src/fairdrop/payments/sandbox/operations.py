@@ -90,17 +90,17 @@ def create_intent(
     intent_id = _new_id("pi", tx.now_ms)
     cursor = tx.execute(
         "insert_intent",
-        {
-            "id": intent_id,
-            "amount_minor": request.amount_minor,
-            "currency": request.currency,
-            "reference": request.reference,
-            "return_url": request.return_url,
-            "idempotency_key": key,
-            "fingerprint": fingerprint,
-            "created_ms": tx.now_ms,
-            "capture": request.capture,
-        },
+        (
+            intent_id,
+            request.amount_minor,
+            request.currency,
+            request.reference,
+            request.return_url,
+            key,
+            fingerprint,
+            tx.now_ms,
+            request.capture,
+        ),
     )
     if cursor.rowcount == 1:
         new = IntentRow(
@@ -202,14 +202,14 @@ def _charge(tx: Transaction, intent: IntentRow, mischief: Mischief) -> None:
     charge_id = _new_id("ch", tx.now_ms)
     tx.execute(
         "insert_charge",
-        {
-            "id": charge_id,
-            "intent": intent.id,
-            "reference": intent.reference,
-            "amount_minor": intent.amount_minor,
-            "currency": intent.currency,
-            "created_ms": tx.now_ms,
-        },
+        (
+            charge_id,
+            intent.id,
+            intent.reference,
+            intent.amount_minor,
+            intent.currency,
+            tx.now_ms,
+        ),
     )
     tx.execute("mark_succeeded", (intent.id,))
     data = _event_data(intent, intent.amount_minor, charge=charge_id)
@@ -342,14 +342,7 @@ def _tell(tx: Transaction, kind: EventKind, data: EventData, mischief: Mischief)
     for due_ms, held in copies:
         cursor = tx.execute(
             "insert_delivery",
-            {
-                "event": event_id,
-                "intent": data.intent,
-                "body": body,
-                "created_ms": tx.now_ms,
-                "due_ms": due_ms,
-                "held": held,
-            },
+            (event_id, data.intent, body, tx.now_ms, due_ms, held),
         )
         seq = cursor.lastrowid
         if seq is None:
@@ -357,7 +350,7 @@ def _tell(tx: Transaction, kind: EventKind, data: EventData, mischief: Mischief)
         first_seq = first_seq or seq
         tx.deliveries.append(Delivery(seq, event_id, body, tx.now_ms, due_ms))
     if first_seq is not None:
-        tx.execute("stand_behind", {"behind": first_seq, "intent": data.intent, "event": event_id})
+        tx.execute("stand_behind", (first_seq, data.intent, event_id))
 
 
 def accept_deliveries(tx: Transaction, seqs: list[int]) -> None:

@@ -4,8 +4,7 @@
 -- A new intent; inserts nothing when the idempotency key is taken.
 INSERT INTO intents (id, amount_minor, currency, reference, return_url, idempotency_key, fingerprint,
                      created_ms, capture)
-VALUES (:id, :amount_minor, :currency, :reference, :return_url, :idempotency_key, :fingerprint,
-        :created_ms, :capture)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (idempotency_key) DO NOTHING
 
 -- name: intent_by_id
@@ -61,7 +60,7 @@ WHERE id = ? AND status = 'processing'
 
 -- name: insert_charge
 INSERT INTO charges (id, intent, reference, amount_minor, currency, created_ms)
-VALUES (:id, :intent, :reference, :amount_minor, :currency, :created_ms)
+VALUES (?, ?, ?, ?, ?, ?)
 
 -- name: charge_of_intent
 SELECT seq, id, intent, reference, amount_minor, currency, created_ms FROM charges WHERE intent = ?
@@ -92,11 +91,11 @@ FROM refunds WHERE seq > ? ORDER BY seq LIMIT ?
 
 -- name: insert_delivery
 INSERT INTO deliveries (event, intent, body, created_ms, due_ms, held)
-VALUES (:event, :intent, :body, :created_ms, :due_ms, :held)
+VALUES (?, ?, ?, ?, ?, ?)
 
 -- name: stand_behind
 -- Deliveries of this intent that let the next one go first now wait for it to be accepted.
-UPDATE deliveries SET behind = :behind, held = 0 WHERE intent = :intent AND held = 1 AND event <> :event
+UPDATE deliveries SET behind = ?, held = 0 WHERE intent = ? AND held = 1 AND event <> ?
 
 -- name: due_deliveries
 -- What may be sent now, longest due first.
