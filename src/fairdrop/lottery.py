@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 SEED_BYTES = 32
 HASH_BYTES = 32
 ENTRY_LENGTH = 22
-"""Characters of an entry id: 128 random bits in base64url."""
+"""Characters of an entry id: 132 random bits in the alphabet of base64url."""
 
 _SEED_CONTEXT = b"fairdrop-draw-v1 seed\n"
 _KEY_CONTEXT = "fairdrop-draw-v1 key\n"
