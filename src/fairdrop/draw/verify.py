@@ -25,7 +25,9 @@ from .publication import FORMAT
 
 _RECEIPT = "fdr1."
 _ENTRY = re.compile(r"[A-Za-z0-9_-]{22}")
-_ONLY_ONE = "Only this entry was checked: its place, how many there are and what they drew take the whole list."
+_ONLY_ONE = (
+    "Only this entry was checked: its place, the others and their number take the whole list."
+)
 
 
 class Fault(StrEnum):

@@ -26,7 +26,7 @@ NAMES = MappingProxyType(
         "revoked": "sorted set: admission id -> lease deadline (ms); those that ended before it",
         "rates": "prefix of hashes, one a minute: <policy>:<client> -> requests (of the installation)",
         "seen": "hash: what the checkout did since the last step of the adaptive pace, and its number",
-        "spent": "prefix of strings that expire: <id> -> '', for what counts once",
+        "spent": "prefix of strings that expire: <id> -> the attempt that used it, for what counts once",
         "stk": "hash: <variant>:q quantity, :l last serial, :n next fresh serial, :h held, :s sold",
         "ret": "prefix of lists: <ret>:<variant> -> serials that came back",
         "holds": "hash: hold id -> msgpack [buyer, admission, deadline, phase, lines, marks if any]",

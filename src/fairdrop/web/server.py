@@ -116,9 +116,10 @@ def calm_scheduler() -> None:
     As batch work (SCHED_BATCH of sched(7)) a thread that wakes waits for its turn, and finds more to do
     when it comes: 8 % less of the processor a join. Others that wake, the store's above all, still go first.
     """
-    if not hasattr(os, "SCHED_BATCH"):
+    threads = Path("/proc/self/task")
+    if not hasattr(os, "SCHED_BATCH") or not threads.is_dir():
         return
-    for thread in Path("/proc/self/task").iterdir():
+    for thread in threads.iterdir():
         with suppress(
             OSError
         ):  # the thread has ended, or a sandbox forbids it: the usual way works too

@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+from fairdrop.web import server
 
 PROGRAM = """
 import os, threading
@@ -30,3 +33,10 @@ def test_all_threads_of_a_web_worker_are_batch_work_also_those_that_come_later()
     command = [sys.executable, "-c", PROGRAM]
     told = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     assert told.stdout.split() == ["True", "True"]
+
+
+def test_a_web_worker_starts_also_where_nothing_tells_of_its_threads(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(server, "Path", lambda _: tmp_path / "no-proc")
+    server.calm_scheduler()

@@ -17,7 +17,7 @@ const FORMAT = "fairdrop-draw-v1";
 const HASH = /^[0-9a-f]{64}$/;
 const ENTRY = /^[A-Za-z0-9_-]{22}$/;
 const SOME = 64;
-const ONLY_ONE = "Only this entry was checked: its place, how many there are and what they drew take the whole list.";
+const ONLY_ONE = "Only this entry was checked: its place, the others and their number take the whole list.";
 
 /** @param {string} fault @param {string} message @returns {Finding} */
 const finding = (fault, message) => ({ fault, message });
