@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from .model import BeaconValue, DrawRecord
 
 _log = structlog.get_logger(__name__)
+KEPT = 2_000_000
+"""Entries of trees that are kept: who asks about two sales in turn does not have both hashed each time."""
 _LINE = lottery.ENTRY_LENGTH + 1
 """Bytes of each line of ``entries.txt``."""
 
@@ -60,7 +62,6 @@ class _DrawnNumbers(NamedTuple):
 class _Tree(NamedTuple):
     """A published list with all hashes above it."""
 
-    sale_id: str
     entries: int
     levels: list[bytes]
     text: bytes
@@ -68,13 +69,13 @@ class _Tree(NamedTuple):
     """Where the entries stand that begin with these two characters."""
 
     @classmethod
-    def of(cls, sale_id: str, entries: Sequence[str]) -> _Tree:
+    def of(cls, entries: Sequence[str]) -> _Tree:
         """The tree of a list; for a thread of its own."""
         text, levels = entries_text(entries), lottery.merkle_levels(entries)
         by_beginning: dict[bytes, array[int]] = defaultdict(functools.partial(array, "I"))
         for index in range(len(entries)):
             by_beginning[text[index * _LINE : index * _LINE + 2]].append(index)
-        return cls(sale_id, len(entries), levels, text, by_beginning)
+        return cls(len(entries), levels, text, by_beginning)
 
     def index_of(self, entry: str) -> int | None:
         """Where the entry stands; None when it does not."""
@@ -95,7 +96,8 @@ class Draws:
         self._beacons = beacons
         self._drawn: _DrawnNumbers | None = None
         self._looking_up = asyncio.Lock()
-        self._tree: _Tree | None = None
+        self._trees: dict[str, _Tree] = {}
+        """By sale, the last one asked about last."""
         self._growing = asyncio.Lock()
 
     async def record(self, sale_id: str) -> DrawRecord | None:
@@ -162,16 +164,21 @@ class Draws:
         """The short proof of one entry; None before the list is closed, or for none of it.
 
         The first question about a sale costs about 2 us an entry, the next ones below 0.1 ms in a
-        list of a million: the tree of the last sale asked about is kept, 91 bytes each.
+        list of a million: trees of the last sales asked about are kept, 91 bytes an entry.
         """
         async with self._growing:
-            if self._tree is None or self._tree.sale_id != sale_id:
+            tree = self._trees.pop(sale_id, None)
+            if tree is None:
                 record = await self.record(sale_id)
                 if record is None or record.root is None:
                     return None
                 entries = await self._published(sale_id)
-                self._tree = await asyncio.to_thread(_Tree.of, sale_id, entries)
-            tree = self._tree
+                tree = await asyncio.to_thread(_Tree.of, entries)
+            self._trees[sale_id] = tree
+            while (
+                len(self._trees) > 1 and sum(each.entries for each in self._trees.values()) > KEPT
+            ):
+                del self._trees[next(iter(self._trees))]
         index = tree.index_of(entry)
         if index is None:
             return None

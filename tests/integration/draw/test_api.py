@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,10 @@ from typing import Any
 import httpx
 import pytest
 
+from fairdrop import lottery
 from fairdrop.app import Parts
 from fairdrop.cli.verify_draw import write
-from fairdrop.draw import PublicFiles, Step, verify, verify_entry
+from fairdrop.draw import PublicFiles, Step, service, verify, verify_entry
 from fairdrop.drivers.keys import sale_key
 from tests.integration.control_plane.own_parts import client_of, created, problem
 from tests.unit.cli.command import run
@@ -84,6 +86,38 @@ async def test_a_buyer_goes_from_the_lobby_to_a_place_that_anybody_can_check(
         assert run("verify-draw", str(tmp_path)).status == 0
         for client, _ in crowd:
             await client.aclose()
+
+
+async def test_two_draws_that_are_asked_about_in_turn_are_hashed_once_each(
+    parts: Parts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What anybody may ask costs the same whoever asks what (S1)."""
+    hashed: list[int] = []
+
+    def counted(entries: Sequence[str]) -> list[bytes]:
+        hashed.append(len(entries))
+        return levels(entries)
+
+    levels = lottery.merkle_levels
+    monkeypatch.setattr(lottery, "merkle_levels", counted)
+    async with client_of(parts) as operator:
+        addresses = []
+        for people in (1, 2):
+            sale = await in_lobby(parts, operator)
+            entries = []
+            for _ in range(people):
+                browser, told = await joined(parts, sale)
+                await browser.aclose()
+                entries.append(told["entry"])
+            await the_window_ends(parts, sale)
+            addresses.append(f"/v1/sales/{sale['slug']}/draw/entries/{entries[-1]}")
+        answers = [await operator.get(address) for address in addresses * 3]
+        assert [answer.json()["entries"] for answer in answers] == [1, 2] * 3
+        assert hashed == [1, 2]
+        monkeypatch.setattr(service, "KEPT", 2)
+        for address in addresses * 2:
+            assert (await operator.get(address)).status_code == 200
+        assert hashed == [1, 2, 2, 1, 2]  # of the two, the one asked about last is kept
 
 
 async def test_public_files_are_cached_and_what_is_not_public_is_not_there(parts: Parts) -> None:

@@ -12,7 +12,7 @@ ASKED = 2_000
 
 
 def test_a_question_about_an_entry_does_not_read_the_list() -> None:
-    tree = _Tree.of("sale", ENTRIES)
+    tree = _Tree.of(ENTRIES)
     unknown = [new_secret_id() for _ in range(ASKED)]
     began = time.process_time()
     assert [tree.index_of(entry) for entry in unknown] == [None] * ASKED
@@ -24,7 +24,7 @@ def test_a_question_about_an_entry_does_not_read_the_list() -> None:
 
 
 def test_each_entry_is_found_where_it_stands_and_nothing_else_is() -> None:
-    tree = _Tree.of("sale", ENTRIES[:500])
+    tree = _Tree.of(ENTRIES[:500])
     assert [tree.index_of(entry) for entry in ENTRIES[:500]] == list(range(500))
     for other in (
         "",
@@ -36,4 +36,4 @@ def test_each_entry_is_found_where_it_stands_and_nothing_else_is() -> None:
         "é" * 11,
     ):
         assert tree.index_of(other) is None
-    assert _Tree.of("sale", []).index_of(ENTRIES[0]) is None
+    assert _Tree.of([]).index_of(ENTRIES[0]) is None
