@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 
 from fairdrop.payments import calls
 from fairdrop.payments.calls import Answer, Calls, NoAnswer
@@ -180,6 +187,47 @@ async def test_a_server_that_is_not_there_is_told_at_once() -> None:
     nowhere = Calls("http://127.0.0.1:9", {}, connect_timeout_s=1, timeout_s=1)
     with pytest.raises(NoAnswer):
         await nowhere.call("GET", "/x")
+
+
+async def test_a_server_whose_certificate_nobody_vouches_for_is_told_nothing(
+    server: Server, tmp_path: Path
+) -> None:
+    """Over TLS the other side is who it says, or there is no call."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(hours=1))
+        .not_valid_after(now + timedelta(hours=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    pem = tmp_path / "server.pem"
+    private = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+    pem.write_bytes(private + certificate.public_bytes(serialization.Encoding.PEM))
+    theirs, ours = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context(cafile=pem)
+    theirs.load_cert_chain(pem)
+    running = await asyncio.start_server(server.serve, "localhost", 0, ssl=theirs)
+    port = running.sockets[0].getsockname()[1]
+    calling = Calls(f"https://localhost:{port}", {}, connect_timeout_s=1, timeout_s=1)
+    try:
+        with pytest.raises(NoAnswer):
+            await calling.call("GET", "/x")
+        assert server.asked == []
+        calling._ssl = ours  # now it is vouched for
+        assert await calling.call("GET", "/x") == Answer(200, b"ok")
+    finally:
+        calling.close()
+        running.close()
 
 
 @pytest.mark.parametrize("bad", ["a\r\nb: c", "a\nb"])
