@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from typing import Any
 
 import aiohttp
@@ -298,6 +298,60 @@ async def test_who_sends_something_is_disconnected(push: Push, client: httpx.Asy
             while not talking.closed:
                 await talking.receive()
         assert talking.close_code == 1008
+
+
+@pytest.mark.parametrize("apart", [False, True])
+async def test_who_sends_another_request_behind_a_stream_is_disconnected(
+    push: Push, client: httpx.AsyncClient, caplog: pytest.LogCaptureFixture, *, apart: bool
+) -> None:
+    """S1: a server that reads no further would not see the connection end, and keep its place."""
+    sale = await loaded(client, push)
+    request = f"GET /v1/sales/{sale.id}/stream HTTP/1.1\r\nhost: x\r\n\r\n".encode()
+    reader, writer = await asyncio.open_connection("127.0.0.1", push.port)
+    async with asyncio.timeout(2):
+        writer.write(request if apart else 2 * request)
+        if apart:
+            await reader.readuntil(b"event: sale")
+            writer.write(request)
+        with suppress(ConnectionError):
+            await reader.read()
+        while push.server.server_state.tasks:
+            await asyncio.sleep(0.01)
+        writer.close()
+        with suppress(ConnectionError):
+            await writer.wait_closed()
+    assert not any(push.app.counts.open.values())
+    assert not caplog.records
+
+
+async def test_who_has_gone_before_the_stream_began_takes_no_place(
+    push: Push, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing tells of them later: what is sent to a connection that has ended gets lost (S1)."""
+    sale = await loaded(client, push)
+    looked, catalog = asyncio.Event(), push.parts.catalog
+    found = await catalog.sale(sale.id)
+    gone = asyncio.Event()
+
+    async def slowly(_name: str) -> Any:
+        looked.set()
+        await gone.wait()
+        return found
+
+    monkeypatch.setattr(catalog, "known", lambda _: None)
+    monkeypatch.setattr(catalog, "sale", slowly)
+    _, writer = await asyncio.open_connection("127.0.0.1", push.port)
+    writer.write(f"GET /v1/sales/{sale.id}/stream HTTP/1.1\r\nhost: x\r\n\r\n".encode())
+    async with asyncio.timeout(PATIENCE_S):
+        await looked.wait()
+        writer.close()
+        while push.server.server_state.connections:
+            await asyncio.sleep(0.01)
+        gone.set()
+        while push.server.server_state.tasks:
+            await asyncio.sleep(0.01)
+    await writer.wait_closed()
+    assert not any(push.app.counts.open.values())
 
 
 async def test_monitoring_sees_what_listens(push: Push, client: httpx.AsyncClient) -> None:

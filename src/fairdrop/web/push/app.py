@@ -141,6 +141,8 @@ class PushApp:
         listener = Listener(form, visitor, connection, self._sent)
         if connection is not None:
             connection.on_lost = listener.end
+            if connection.lost:  # while the sale was looked up
+                listener.end()
         feed = self._feeds.get(sale.id)
         if feed is None:
             feed = self._feeds[sale.id] = Feed(self._parts, self._live, sale.id, self.counts)

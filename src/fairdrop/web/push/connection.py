@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
 
+    from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
     from websockets.http11 import Request
 
 HIGH_WATER_BYTES = 16_384
@@ -35,14 +36,15 @@ _POLICY_VIOLATION = 1008
 class Connection:
     """One connection, for the application."""
 
-    __slots__ = ("_keeps_up", "_transport", "on_lost")
+    __slots__ = ("_keeps_up", "_transport", "lost", "on_lost")
 
     def __init__(self, transport: asyncio.Transport, keeps_up: Callable[[], bool]) -> None:
         """Take the transport, and what tells whether the peer reads what it is sent."""
         self._transport = transport
         self._keeps_up = keeps_up
         self.on_lost: Callable[[], None] | None = None
-        """Called once, when the connection has ended."""
+        """Called once, when the connection has ended; who sets it looks at ``lost`` as well."""
+        self.lost = False
 
     def write(self, data: bytes) -> bool:
         """Put whole frames or chunks out at once; False, with nothing done, for a peer to wait for.
@@ -53,6 +55,13 @@ class Connection:
             return False
         self._transport.write(data)
         return True
+
+    def end(self) -> None:
+        """The connection has ended: tell whoever wants to know."""
+        self.lost = True
+        on_lost, self.on_lost = self.on_lost, None
+        if on_lost is not None:
+            on_lost()
 
     def abort(self) -> None:
         """End it at once; what is buffered is thrown away."""
@@ -70,6 +79,7 @@ class HttpProtocol(HttpToolsProtocol):
         sock = transport.get_extra_info("socket")
         with suppress(OSError):
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
+        self._connection = Connection(transport, self._keeps_up)
         self._patience = self.loop.call_later(REQUEST_TIMEOUT_S, self._give_up)
         self._head_bytes = 0
         self._asked = False
@@ -89,9 +99,14 @@ class HttpProtocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         """Put the connection into the new scope."""
+        before: RequestResponseCycle | None = self.cycle
+        if before is not None and not before.response_complete:
+            # Behind a stream no other request is answered, and the end of the connection not seen.
+            before.disconnected = True
+            self.loop.call_soon(self.transport.abort)
         super().on_message_begin()
         scope: dict[str, Any] = self.scope  # type: ignore[assignment]
-        scope[KEY] = Connection(self.transport, self._keeps_up)
+        scope[KEY] = self._connection
 
     def _keeps_up(self) -> bool:
         return not self.flow.write_paused
@@ -105,9 +120,8 @@ class HttpProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Tell the application."""
         self._patience.cancel()
-        scope: dict[str, Any] | None = self.scope  # type: ignore[assignment]
         super().connection_lost(exc)
-        _tell(scope)
+        self._connection.end()
 
 
 class WebSocketProtocol(WebSocketsSansIOProtocol):
@@ -135,11 +149,6 @@ class WebSocketProtocol(WebSocketsSansIOProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Tell the application."""
         super().connection_lost(exc)
-        _tell(getattr(self, "scope", None))
-
-
-def _tell(scope: dict[str, Any] | None) -> None:
-    connection = scope.get(KEY) if scope is not None else None
-    if isinstance(connection, Connection) and connection.on_lost is not None:
-        connection.on_lost()
-        connection.on_lost = None
+        scope: dict[str, Any] | None = getattr(self, "scope", None)
+        if scope is not None and KEY in scope:
+            scope[KEY].end()
