@@ -324,8 +324,9 @@ async def test_who_sends_another_request_behind_a_stream_is_disconnected(
     assert not caplog.records
 
 
+@each_form
 async def test_who_has_gone_before_the_stream_began_takes_no_place(
-    push: Push, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+    push: Push, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch, form: str
 ) -> None:
     """Nothing tells of them later: what is sent to a connection that has ended gets lost (S1)."""
     sale = await loaded(client, push)
@@ -341,7 +342,12 @@ async def test_who_has_gone_before_the_stream_began_takes_no_place(
     monkeypatch.setattr(catalog, "known", lambda _: None)
     monkeypatch.setattr(catalog, "sale", slowly)
     _, writer = await asyncio.open_connection("127.0.0.1", push.port)
-    writer.write(f"GET /v1/sales/{sale.id}/stream HTTP/1.1\r\nhost: x\r\n\r\n".encode())
+    upgrade = (
+        "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+    )
+    more = upgrade if form == "socket" else ""
+    writer.write(f"GET /v1/sales/{sale.id}/{form} HTTP/1.1\r\nhost: x\r\n{more}\r\n".encode())
     async with asyncio.timeout(PATIENCE_S):
         await looked.wait()
         writer.close()
