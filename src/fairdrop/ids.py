@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _MS_BITS = (1 << 48) - 1
+_AT_ONCE = 256
+_SECRET_CHARS = 22
 _VARIANT = {digit: "89ab"[int(digit, 16) % 4] for digit in "0123456789abcdef"}
 """The variant 10 (RFC 9562, section 4.1) and two bits of chance, by a random hexadecimal digit."""
 _URL_SAFE = bytes.maketrans(b"+/", b"-_")
@@ -21,34 +23,27 @@ _UUID_TEXT = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-
 
 
 class _Pool:
-    """Random characters, made from a page of the system's random bytes and given out once each.
+    """Random texts, made a page at a time and given out once each, in any thread.
 
     Every call into the system lets another thread have the interpreter, and a server's own threads
     wait for just that: fetched for each id, ten bytes cost a request up to 10 us.
     """
 
-    SIZE = 6_144
-    """Bytes of a page; a multiple of 3, so that it is written without padding."""
-
-    def __init__(self, write: Callable[[bytes], str]) -> None:
-        self._write = write
-        self._text = ""
-        self._at = 0
+    def __init__(self, make: Callable[[], list[str]]) -> None:
+        self._make = make
+        self._ready: list[str] = []
         # A forked process must not give out what its parent gives out.
-        os.register_at_fork(after_in_child=self.empty)
+        os.register_at_fork(after_in_child=self._ready.clear)
 
-    def empty(self) -> None:
-        """Forget what is left."""
-        self._text, self._at = "", 0
-
-    def take(self, count: int) -> str:
-        """The next ``count`` characters."""
-        end = self._at + count
-        if end > len(self._text):
-            self._text, self._at, end = self._write(os.urandom(self.SIZE)), 0, count
-        taken = self._text[self._at : end]
-        self._at = end
-        return taken
+    def take(self) -> str:
+        """One that nobody else has: to pop is one step, whatever other threads do."""
+        try:
+            return self._ready.pop()
+        except IndexError:
+            made = self._make()
+            taken = made.pop()
+            self._ready.extend(made)
+            return taken
 
 
 def uuid7(unix_ms: int | None = None) -> UUID:
@@ -65,9 +60,8 @@ def new_id() -> str:
 
 
 def _uuid7_text(unix_ms: int | None) -> str:
-    then = _uuid7_time(time.time_ns() // 1_000_000 if unix_ms is None else unix_ms)
-    chance = _random_hex(19)
-    return f"{then}{chance[:3]}-{_VARIANT[chance[3]]}{chance[4:7]}-{chance[7:]}"
+    then = time.time_ns() // 1_000_000 if unix_ms is None else unix_ms
+    return _uuid7_time(then) + _uuid7_chance()
 
 
 @lru_cache(maxsize=64)
@@ -84,7 +78,7 @@ def is_uuid(text: str) -> bool:
 
 def new_secret_id() -> str:
     """An unguessable id of 132 random bits, as 22 characters that are safe in URLs."""
-    return _random_url_safe(22)
+    return _secret()
 
 
 def base64url(data: bytes) -> str:
@@ -95,8 +89,20 @@ def base64url(data: bytes) -> str:
     return b2a_base64(data, newline=False).translate(_URL_SAFE, b"=").decode()
 
 
-_random_hex = _Pool(bytes.hex).take
-_random_url_safe = _Pool(base64url).take
+def _chances() -> list[str]:
+    """What follows the version of a UUIDv7: 12 bits, the variant, 62 bits."""
+    text = os.urandom(10 * _AT_ONCE).hex()
+    parts = (text[at : at + 19] for at in range(0, len(text), 20))
+    return [f"{part[:3]}-{_VARIANT[part[3]]}{part[4:7]}-{part[7:]}" for part in parts]
+
+
+def _secrets() -> list[str]:
+    text = base64url(os.urandom(_AT_ONCE * _SECRET_CHARS * 3 // 4))
+    return [text[at : at + _SECRET_CHARS] for at in range(0, len(text), _SECRET_CHARS)]
+
+
+_uuid7_chance = _Pool(_chances).take
+_secret = _Pool(_secrets).take
 
 
 class SaleRef(NamedTuple):

@@ -27,7 +27,7 @@ class ReserveOutcome(StrEnum):
     KEY_REUSED = "KEY_REUSED"
 
 
-class Reservation(msgspec.Struct, array_like=True, frozen=True):
+class Reservation(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """The answer to one reservation; ``hold``, ``deadline_ms`` and ``lines`` when units are held."""
 
     outcome: ReserveOutcome
@@ -44,7 +44,7 @@ class Reserved(msgspec.Struct, array_like=True, frozen=True):
     outcomes: list[Reservation] = []
 
 
-class ReserveRequest(msgspec.Struct, array_like=True, frozen=True):
+class ReserveRequest(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """One item of ``reserve``: ``lines`` alternates variants and quantities.
 
     ``verified`` are marks of a phone or payment method (:class:`VerifiedMarks`).

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from fairdrop.ids import SaleRef
 
 _PACKAGE = "fairdrop.waiting_room"
+JOIN_LIMIT = 128
+"""Joins of one script call: about 0.6 ms of the store's time (case 37), for 5 % less of a web worker's."""
 TICK_LIMIT = 250
 """People moved in one run of the script: about 0.6 ms of the store's time (case 37)."""
 LEAVE_LIMIT = 256
@@ -65,7 +67,7 @@ class WaitingRoom:
         self._tick = SaleScript(store, _PACKAGE, "tick", Ticked)
         self._called = SaleScript(store, _PACKAGE, "called", Called)
         self._join: CoalescedScript[tuple[str, str], Standing] = CoalescedScript(
-            SaleScript(store, _PACKAGE, "join", Line), _standings
+            SaleScript(store, _PACKAGE, "join", Line), _standings, max_batch=JOIN_LIMIT
         )
         self._statuses = SaleScript(store, _PACKAGE, "status", Line)
         self._status: CoalescedScript[str, Standing] = CoalescedScript(self._statuses, _standings)

@@ -1,5 +1,7 @@
 """Identifiers: version and variant of RFC 9562, order by time, and what is not an id of ours."""
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from uuid import RFC_4122, UUID
 
 import pytest
@@ -42,6 +44,13 @@ def test_all_74_random_bits_vary() -> None:
 
 def test_ids_of_one_millisecond_differ() -> None:
     assert len({uuid7(1) for _ in range(10_000)}) == 10_000
+
+
+@pytest.mark.parametrize("make", [new_id, new_secret_id])
+def test_ids_that_many_threads_make_at_once_differ(make: Callable[[], str]) -> None:
+    with ThreadPoolExecutor(8) as threads:
+        made = list(threads.map(lambda _: [make() for _ in range(1_000)], range(8)))
+    assert len({each for some in made for each in some}) == 8_000
 
 
 def test_a_new_id_carries_the_present_time() -> None:

@@ -88,7 +88,7 @@ class PartialRelease(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     lines: Annotated[list[LineToRelease], msgspec.Meta(min_length=1, max_length=20)]
 
 
-class ReservedLine(msgspec.Struct, frozen=True):
+class ReservedLine(msgspec.Struct, frozen=True, gc=False):
     """What is held of one variant."""
 
     variant: str
@@ -97,7 +97,7 @@ class ReservedLine(msgspec.Struct, frozen=True):
     price_minor: int
 
 
-class ReservationDocument(msgspec.Struct, frozen=True):
+class ReservationDocument(msgspec.Struct, frozen=True, gc=False):
     """Units held for a buyer until the deadline, with the price that will be charged."""
 
     id: str

@@ -266,13 +266,7 @@ def _document(sale: Sale, hold: str, deadline_ms: int, held: Lines) -> Reservati
         lines.append(ReservedLine(variant_id, len(serials), serials, variant.price_minor))
         prices.append((variant.price_minor, len(serials)))
     subtotal, fee = price = price_of(sale, prices)
+    state = "RESERVED" if lines else "RELEASED"
     return ReservationDocument(
-        id=hold,
-        state="RESERVED" if lines else "RELEASED",
-        deadline_ms=deadline_ms,
-        lines=lines,
-        subtotal_minor=subtotal,
-        fee_minor=fee,
-        total_minor=price.total_minor,
-        currency=sale.currency,
+        hold, state, deadline_ms, lines, subtotal, fee, price.total_minor, sale.currency
     )
