@@ -37,6 +37,7 @@ from fairdrop.app import Parts, open_parts
 from fairdrop.catalog import NewSale, NewVariant, Sale, Steer
 from fairdrop.embedded import remove_data
 from fairdrop.ids import new_id
+from fairdrop.logs import configure_logs
 from fairdrop.settings import Settings
 from fairdrop.site import Site
 
@@ -273,6 +274,7 @@ def main() -> None:
     if hard != resource.RLIM_INFINITY and hard < STREAMS + 500:
         sys.exit(f"the hard limit of open files is {hard}; this needs {STREAMS + 500} (ulimit -Hn)")
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, STREAMS + 500), hard))
+    configure_logs("error")  # the push process is ended between the two forms
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         print(json.dumps(runner.run(run(1 if quick else 5)), indent=2))
 
