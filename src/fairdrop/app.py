@@ -6,9 +6,11 @@ worker, the command line and tests all begin here.
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import structlog
 
 from fairdrop import faults
 from fairdrop.access import (
@@ -39,7 +41,7 @@ from fairdrop.checkout import (
 from fairdrop.draw import Beacons, Draws, EntryProofs
 from fairdrop.drivers.database import Database
 from fairdrop.drivers.store import Store, Waits
-from fairdrop.errors import ConfigurationError
+from fairdrop.errors import ConfigurationError, StoreUnavailable
 from fairdrop.inventory import Inventory, VerifiedMarks
 from fairdrop.notifications import Mailer, Post, parse_address
 from fairdrop.outbox import Relay
@@ -55,6 +57,8 @@ from fairdrop.waiting_room import (
     read_keys,
     split_keys,
 )
+
+_log = structlog.get_logger(__name__)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -150,6 +154,7 @@ async def open_parts(settings: Settings) -> AsyncIterator[Parts]:
     post = _post(settings)
     shop_tokens = _shop_tokens(settings)
     await database.open()
+    await _tell_of_eviction(store)
     try:
         base = public_url(settings)
         catalog = Catalog(database)
@@ -353,6 +358,19 @@ def _limits(store: Store, settings: Settings) -> Limits:
         Policy("joins", settings.busy_joins_per_s, max(1, round(settings.busy_joins_per_s))),
         Policy("joins_address", settings.busy_address_per_s, 10),
     )
+
+
+async def _tell_of_eviction(store: Store) -> None:
+    """Say at the start that the store may throw a line away (case 9); whether it answers, readiness tells."""
+    with suppress(StoreUnavailable):
+        policy = await store.eviction_policy()
+        if policy != "noeviction":
+            _log.error(
+                "store_evicts_keys",
+                policy=policy,
+                advice="When its memory is full, people lose their places: CONFIG SET maxmemory-policy"
+                " noeviction, in its configuration file too.",
+            )
 
 
 def _captcha(settings: Settings) -> CaptchaVerifier | None:

@@ -88,7 +88,7 @@ class Checkout:
             "orders.insert", insert, max_batch=200, retry_singly=_ITEM_FAULTS
         )
         self._begin: Batcher[tuple[str, str], Order | None] = Batcher(
-            "orders.pay", begin, max_batch=200
+            "orders.pay", begin, max_batch=200, retry_singly=_ITEM_FAULTS
         )
         self._opened: Batcher[tuple[str, str, str], bool] = Batcher(
             "payments.opened", opened, max_batch=200, retry_singly=_ITEM_FAULTS

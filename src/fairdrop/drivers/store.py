@@ -237,9 +237,17 @@ class Store:
             raise StoreUnavailable(str(error) or "no answer in time") from error
 
     async def eviction_policy(self) -> str:
-        """The server's ``maxmemory-policy``; anything but ``noeviction`` may lose a line."""
-        config = await self.redis.config_get("maxmemory-policy")
-        return str(config.get("maxmemory-policy", ""))
+        """The server's ``maxmemory-policy``; anything but ``noeviction`` may lose a line (case 9).
+
+        Raises StoreUnavailable.
+        """
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                # INFO tells where hosted stores refuse CONFIG.
+                memory = await self.redis.info("memory")
+        except (redis_errors.RedisError, OSError) as error:
+            raise StoreUnavailable(str(error) or "no answer in time") from error
+        return str(memory.get("maxmemory_policy", "unknown"))
 
     async def close(self) -> None:
         """Close all connections."""

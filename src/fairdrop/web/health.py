@@ -7,7 +7,6 @@ import functools
 from typing import TYPE_CHECKING
 
 from prometheus_client.exposition import choose_encoder
-from redis.exceptions import RedisError
 from starlette.responses import Response
 from starlette.routing import Route
 
@@ -66,11 +65,8 @@ async def _ready(parts: Parts, live: Live, _request: Request) -> Response:
 async def _store(parts: Parts) -> str:
     """Answers, and never throws a key away: an evicted key would be a lost place (case 9)."""
     try:
-        await parts.store.ping()
-        async with asyncio.timeout(PART_TIMEOUT_S):
-            # INFO tells where hosted stores refuse CONFIG.
-            policy = (await parts.store.redis.info("memory")).get("maxmemory_policy", "unknown")
-    except (StoreUnavailable, RedisError, OSError, TimeoutError):
+        policy = await parts.store.eviction_policy()
+    except StoreUnavailable:
         return "does not answer"
     if policy != "noeviction":
         return f"evicts keys (maxmemory-policy is {policy}; set it to noeviction)"

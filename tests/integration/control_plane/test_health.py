@@ -10,6 +10,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+import structlog.testing
 from prometheus_client.parser import text_string_to_metric_families
 
 from fairdrop.app import Parts, open_parts
@@ -66,6 +67,13 @@ async def test_a_process_with_all_its_parts_is_ready(services: BackgroundService
             ready = await client.get("/readyz")
             assert ready.status_code == 503
             assert "noeviction" in ready.json()["checks"]["store"]
+            # Whoever starts a process now is told in its log.
+            with structlog.testing.capture_logs() as logs:
+                async with open_parts(parts.settings):
+                    pass
+            assert [(log["event"], log["policy"]) for log in logs] == [
+                ("store_evicts_keys", "allkeys-lru")
+            ]
         finally:
             await parts.store.redis.config_set("maxmemory-policy", "noeviction")
         assert (await client.get("/readyz")).status_code == 200
