@@ -50,6 +50,8 @@ _READY_CHECK_TIMEOUT_S = 2.0
 _TELL_AFTER_S = 10.0
 """A start that takes this long is worth a line in the log, and again after as long."""
 
+_CANCEL_AGAIN_S = 0.2
+
 _log = structlog.get_logger(__name__)
 
 
@@ -171,8 +173,7 @@ class _Child:
     async def stop(self) -> None:
         """End its life: first the task, so that nothing restarts it, then the process."""
         if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait([self._task])
+            await _end(self._task)
         self.ready.clear()
         if self.process is not None:
             await self.process.stop(self.spec.stop_signal, self.spec.stop_timeout_s)
@@ -286,6 +287,18 @@ def _levels(specs: Sequence[ChildSpec], known: set[str]) -> list[list[ChildSpec]
         levels.append([by_name[name] for name in by_name if name in ready])
         sorter.done(*ready)
     return levels
+
+
+async def _end(task: asyncio.Task[None]) -> None:
+    """Cancel the task until it has ended.
+
+    Once is not always enough: a cancellation that comes as a wait is just over may get lost on its way
+    (``asyncio.wait_for`` of Python 3.11, in a check whether a child serves). Then the task would wait
+    for the exit of a child that nobody stops.
+    """
+    while not task.done():
+        task.cancel()
+        await asyncio.wait([task], timeout=_CANCEL_AGAIN_S)
 
 
 async def _finish(work: Coroutine[Any, Any, None]) -> None:

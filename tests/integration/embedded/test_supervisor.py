@@ -214,6 +214,32 @@ async def test_a_stop_that_is_cancelled_is_finished_first(child: Make, identity:
     assert not runs(process)
 
 
+async def test_a_stop_ends_although_a_check_swallows_its_cancellation(
+    child: Make, identity: str
+) -> None:
+    asked = asyncio.Event()
+    first = True
+
+    async def ready() -> bool:
+        nonlocal first
+        if first:
+            first = False
+            return True
+        asked.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            return True  # as asyncio.wait_for does when it is cancelled as its wait is just over
+        return False
+
+    async with asyncio.timeout(30):
+        async with Supervisor(identity) as supervisor:
+            await supervisor.start(child("stubborn", ready=ready))
+            os.kill(supervisor.pid_of("stubborn") or 0, signal.SIGKILL)
+            await asked.wait()
+        assert supervisor.pid_of("stubborn") is None
+
+
 async def test_a_child_that_ends_during_its_first_start_is_reported_with_its_last_words(
     child: Make, identity: str
 ) -> None:
