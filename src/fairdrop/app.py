@@ -58,8 +58,6 @@ from fairdrop.waiting_room import (
     split_keys,
 )
 
-_log = structlog.get_logger(__name__)
-
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
@@ -67,6 +65,8 @@ if TYPE_CHECKING:
 
     from fairdrop.payments.stripe import StripeGateway
     from fairdrop.settings import Settings
+
+_log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,6 +94,7 @@ def provider() -> Iterator[Provider]:
     thread = threading.Thread(target=server.run)
     thread.start()
     while not server.started:
+        assert thread.is_alive(), "the server has ended"
         time.sleep(0.01)
     yield made
     server.should_exit = True

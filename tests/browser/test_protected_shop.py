@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import uuid
 from collections.abc import AsyncIterator
-from urllib.parse import urlsplit
 
 import pytest
-import uvicorn
 from playwright.async_api import Page, expect
 
 from tests.browser.chromium import PATIENCE_MS
+from tests.browser.serving import served
 from tests.integration.integrations.shops import asgi_shop
 from tests.running_site import RunningSite
 
@@ -31,17 +29,8 @@ async def shop(running_site: RunningSite, slug: str) -> AsyncIterator[str]:
     app = asgi_shop(
         url=running_site.url, sale=slug, protect=["/checkout"], api_key=running_site.shop_key
     )
-    port = urlsplit(running_site.shop_origin).port
-    assert port is not None
-    server = uvicorn.Server(
-        uvicorn.Config(app, host="127.0.0.1", port=port, log_level="error", lifespan="off")
-    )
-    task = asyncio.create_task(server.serve())
-    while not server.started:
-        await asyncio.sleep(0.01)
-    yield running_site.shop_origin
-    server.should_exit = True
-    await task
+    async with served(app, running_site.shop_origin):
+        yield running_site.shop_origin
 
 
 async def test_a_person_is_led_through_the_waiting_room_into_the_shop(

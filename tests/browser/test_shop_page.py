@@ -10,10 +10,8 @@ import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
-import uvicorn
 from playwright.async_api import Page, expect
 from starlette.applications import Starlette
 from starlette.responses import HTMLResponse
@@ -21,6 +19,7 @@ from starlette.routing import Route
 
 from fairdrop.embedded import free_port
 from tests.browser.chromium import PATIENCE_MS
+from tests.browser.serving import served
 from tests.browser.test_client import standing_sale, until
 from tests.running_site import RunningSite
 
@@ -47,17 +46,8 @@ async def shop_at(origin: str, html: str) -> AsyncIterator[str]:
     async def page(_request: object) -> HTMLResponse:
         return HTMLResponse(html)
 
-    port = urlsplit(origin).port
-    assert port is not None
-    app = Starlette(routes=[Route("/", page)])
-    config = uvicorn.Config(app, host="127.0.0.1", port=port, log_level="error", lifespan="off")
-    server = uvicorn.Server(config)
-    task = asyncio.create_task(server.serve())
-    while not server.started:
-        await asyncio.sleep(0.01)
-    yield f"{origin}/"
-    server.should_exit = True
-    await task
+    async with served(Starlette(routes=[Route("/", page)]), origin):
+        yield f"{origin}/"
 
 
 async def test_a_page_of_another_origin_joins_hears_its_turn_and_claims(

@@ -125,7 +125,6 @@ class Batch:
         self.closed: list[UUID] = []
         self.refunds: list[tuple[UUID, UUID, str, str, int, str, str]] = []
         self.refunds_done: list[UUID] = []
-        """Orders that are confirmed here and have an address to tell."""
         self.ended: list[UUID] = []
         """Orders that end without units here: the store may still have their holds."""
         self.units_lost: Mapping[UUID, list[str | int]] = {}

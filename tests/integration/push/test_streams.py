@@ -308,7 +308,7 @@ async def test_who_sends_another_request_behind_a_stream_is_disconnected(
     sale = await loaded(client, push)
     request = f"GET /v1/sales/{sale.id}/stream HTTP/1.1\r\nhost: x\r\n\r\n".encode()
     reader, writer = await asyncio.open_connection("127.0.0.1", push.port)
-    async with asyncio.timeout(2):
+    async with asyncio.timeout(PATIENCE_S):
         writer.write(request if apart else 2 * request)
         if apart:
             await reader.readuntil(b"event: sale")
