@@ -51,17 +51,12 @@ def uuid7(unix_ms: int | None = None) -> UUID:
 
     New ids land at the right-hand edge of a B-tree, and two servers never make the same one.
     """
-    return UUID(_uuid7_text(unix_ms))
+    return UUID(new_id() if unix_ms is None else _uuid7_time(unix_ms) + _uuid7_chance())
 
 
 def new_id() -> str:
     """A fresh UUIDv7 as its canonical text of 36 characters, without the detour over an object."""
-    return _uuid7_text(None)
-
-
-def _uuid7_text(unix_ms: int | None) -> str:
-    then = time.time_ns() // 1_000_000 if unix_ms is None else unix_ms
-    return _uuid7_time(then) + _uuid7_chance()
+    return _uuid7_time(time.time_ns() // 1_000_000) + _uuid7_chance()
 
 
 @lru_cache(maxsize=64)

@@ -13,6 +13,8 @@ from __future__ import annotations
 from ipaddress import IPv6Address, ip_address, ip_network
 from typing import TYPE_CHECKING
 
+from fairdrop.memory import make_room
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from ipaddress import IPv4Address, IPv4Network, IPv6Network
@@ -53,8 +55,7 @@ class Addresses:
             found = self._find(peer, forwarded)
             if len(forwarded) > _LONGEST_REMEMBERED:
                 return found  # anybody can write a long one, and each would be kept
-            if len(self._known) >= _REMEMBERED:
-                self._known.clear()
+            make_room(self._known, _REMEMBERED)
             self._known[peer, forwarded] = found
         return found
 

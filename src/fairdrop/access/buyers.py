@@ -23,6 +23,8 @@ from joserfc.errors import JoseError
 from joserfc.jwk import KeySet, OctKey
 from joserfc.jws import JWSRegistry
 
+from fairdrop.memory import make_room
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -101,8 +103,7 @@ class ShopTokens:
             if isinstance(found, BuyerRefusal):
                 return found
             buyer = found
-            if len(self._known) >= _REMEMBERED:
-                self._known.clear()
+            make_room(self._known, _REMEMBERED)
             self._known[token] = buyer
         return buyer if buyer.expires_s > now_s else BuyerRefusal.EXPIRED
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
+from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -23,6 +24,7 @@ import structlog
 from fairdrop.drivers.sale_scripts import SaleScript
 from fairdrop.errors import StoreUnavailable
 from fairdrop.ids import SaleRef
+from fairdrop.memory import make_room
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,16 +70,17 @@ class Counted(msgspec.Struct, array_like=True, frozen=True):
 
 
 class _Buckets:
-    """The buckets of one policy: when each is full again, and what was counted since the last sharing."""
+    """The buckets of one policy: when each is full again, and who was met since the last sharing."""
 
-    __slots__ = ("counts", "full_at", "interval_s", "policy", "span_s")
+    __slots__ = ("full_at", "interval_s", "met", "policy", "span_s")
 
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
         self.interval_s = 1 / policy.rate_per_s if policy.rate_per_s > 0 else 0.0
         self.span_s = policy.burst * self.interval_s
         self.full_at: dict[str, float] = {}
-        self.counts: dict[str, int] = {}
+        self.met: list[str] = []
+        """A key for each time it was met: to count them is left to the sharing, once for all."""
 
     def forget(self, now: float) -> None:
         """Drop the buckets that are full again; all of them when hardly any is."""
@@ -108,16 +111,16 @@ class Limits:
         if not interval:
             return None
         now = self._clock()
-        full_at, counts = buckets.full_at, buckets.counts
-        then = full_at.get(key, now)
-        then = interval + (max(now, then))
+        full_at = buckets.full_at
+        then = full_at.get(key, 0.0)
+        then = interval + (max(then, now))
         ahead = then - now - buckets.span_s
         if ahead > _ROUNDING_S:
             return Exceeded(buckets.policy, max(1, math.ceil(ahead)))
         if len(full_at) >= _REMEMBERED:
             buckets.forget(now)
         full_at[key] = then
-        counts[key] = counts.get(key, 0) + 1
+        buckets.met.append(key)
         if now >= self._share_at and self._sharing is None:
             self._share_at = now + SHARE_EVERY_S
             self._sharing = asyncio.get_running_loop().create_task(self._share_quietly())
@@ -131,9 +134,9 @@ class Limits:
         """
         busy: list[tuple[tuple[str, str], int]] = []
         for name, buckets in self._buckets.items():
-            counts, buckets.counts = buckets.counts, {}
+            met, buckets.met = buckets.met, []
             least = buckets.policy.rate_per_s / SELDOM
-            busy += [((name, key), count) for key, count in counts.items() if count >= least]
+            busy += [((name, key), count) for key, count in Counter(met).items() if count >= least]
         busiest = sorted(busy, key=lambda item: -item[1])[:SHARED_MOST]
         for at in range(0, len(busiest), SHARED_AT_ONCE):
             some = busiest[at : at + SHARED_AT_ONCE]
@@ -145,8 +148,7 @@ class Limits:
     def _take_in(self, counted: tuple[str, str], own: int, period: int, total: int) -> None:
         seen_period, seen = self._seen.get(counted, (period, 0))
         others = total - own - (seen if seen_period == period else 0)
-        if len(self._seen) >= _REMEMBERED:
-            self._seen.clear()
+        make_room(self._seen, _REMEMBERED)
         self._seen[counted] = (period, total)
         name, key = counted
         buckets = self._buckets[name]

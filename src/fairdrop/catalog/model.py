@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from functools import lru_cache
+from functools import cached_property
 
 import msgspec
 
@@ -63,11 +63,7 @@ class SaleTerms(msgspec.Struct, frozen=True, kw_only=True):
     stock_source: str = "catalogue"
 
 
-_ref = lru_cache(maxsize=1_024)(SaleRef)
-"""Each request needs its sale's: made once, and found again by identity."""
-
-
-class Sale(SaleTerms, frozen=True, kw_only=True):
+class Sale(SaleTerms, frozen=True, kw_only=True, dict=True):
     """A sale as the database has it; ``commitment`` is the hash of its draw's seed, in hex (W4)."""
 
     id: str
@@ -81,10 +77,10 @@ class Sale(SaleTerms, frozen=True, kw_only=True):
     receipts_from: int = 1
     commitment: str | None = None
 
-    @property
+    @cached_property
     def ref(self) -> SaleRef:
         """The sale as the store knows it."""
-        return _ref(self.id, self.epoch)
+        return SaleRef(self.id, self.epoch)
 
     def variant(self, variant_id: str) -> Variant | None:
         """The variant of that id, if it is of this sale."""

@@ -6,14 +6,13 @@ prices and fees are multiples of the gateway's smallest step (case 24).
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from fairdrop.money import fee_minor
 from fairdrop.payments import charge_step_minor
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from fairdrop.catalog import Sale
 
 
@@ -34,9 +33,12 @@ def step_minor(sale: Sale) -> int:
     return charge_step_minor(sale.gateway, sale.currency)
 
 
-def price_of(sale: Sale, lines: Iterable[tuple[int, int]]) -> Price:
-    """The price of lines (price of one unit in minor units, quantity), the fee rounded once."""
-    subtotal = 0
-    for price, quantity in lines:
-        subtotal += price * quantity
-    return Price(subtotal, fee_minor(subtotal, sale.fee_bps, step_minor(sale)))
+def price_of(sale: Sale, subtotal: int) -> Price:
+    """The price of units that come to ``subtotal`` minor units, the fee rounded once."""
+    return Price(subtotal, _fee_minor(subtotal, sale.fee_bps, sale.gateway, sale.currency))
+
+
+@lru_cache(maxsize=1_024)
+def _fee_minor(subtotal: int, fee_bps: int, gateway: str, currency: str) -> int:
+    """Most of a crowd take the same, so it is worked out once for all."""
+    return fee_minor(subtotal, fee_bps, charge_step_minor(gateway, currency))

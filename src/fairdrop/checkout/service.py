@@ -224,7 +224,7 @@ def _new_order(  # noqa: PLR0913 - what an order is made of
 ) -> NewOrder:
     prices = {variant.id: variant.price_minor for variant in sale.variants}
     lines = [(variant, serials, prices[variant]) for variant, serials in started.lines]
-    price = price_of(sale, ((price, len(serials)) for _, serials, price in lines))
+    price = price_of(sale, sum(price * len(serials) for _, serials, price in lines))
     return NewOrder(
         id=hold,
         sale=sale.id,

@@ -44,7 +44,7 @@ SWEEP_LIMIT = 80
 """Holds looked at in one run of ``expire``: about 0.7 ms of the store's time (case 37)."""
 SWEEP_UNITS = 2_000
 """Units freed in one run of ``expire``: holds of many units each cost no more (case 37)."""
-RESERVE_LIMIT = 32
+RESERVE_LIMIT = 40
 """Reservations of one script call: the 99th percentile of its time was 1.2 ms at 18,000 a second, with
 64 it was 2.5 ms, on two cores with everything else running."""
 COMMIT_LIMIT = 256

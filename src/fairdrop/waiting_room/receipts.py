@@ -23,6 +23,7 @@ from typing import Literal
 
 import msgspec
 
+from fairdrop.memory import make_room
 from fairdrop.seals import Seals
 
 _REMEMBERED = 100_000
@@ -81,8 +82,7 @@ class Receipts:
         known = self._places.get(visitor)
         if known is not None and known[0] == sale and known[1] == epoch and known[2] == position:
             return known[3]
-        if len(self._places) >= _REMEMBERED:
-            self._places.clear()
+        make_room(self._places, _REMEMBERED)
         text = self._seals.seal((sale, visitor, epoch, POSITION, position))
         self._places[visitor] = (sale, epoch, position, text)
         return text

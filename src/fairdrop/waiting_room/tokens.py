@@ -22,6 +22,7 @@ from joserfc import jwt
 
 from fairdrop import seals
 from fairdrop.ids import base64url, new_secret_id
+from fairdrop.memory import make_room
 
 from .signing_keys import (
     REGISTRY,
@@ -36,6 +37,7 @@ from .signing_keys import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+_BEARER = b"Bearer "
 _REMEMBERED = 100_000
 """Tokens a process remembers: about 40 MB at the most."""
 
@@ -90,7 +92,7 @@ class AdmissionTokens:
             key = signing_at(self._keys, issued_s)
             header = {"alg": str(key.algorithm), "kid": key.kid, "typ": "JWT"}
             token = jwt.encode(header, msgspec.to_builtins(claims), key.key, registry=REGISTRY)
-            _make_room(self._issued)
+            make_room(self._issued, _REMEMBERED)
             self._issued[claims] = token
             self._remember(token, claims)
         return token
@@ -104,11 +106,9 @@ class AdmissionTokens:
 
         Whether it has been revoked since, only the store knows.
         """
-        if not token:
-            return Refusal.REQUIRED
-        claims = self.read(token)
+        claims = self._verified.get(token) or self.read(token)
         if claims is None:
-            return Refusal.FORGED
+            return Refusal.FORGED if token else Refusal.REQUIRED
         if claims.aud != sale:
             return Refusal.OTHER_SALE
         if buyer is not None and claims.sub != buyer:
@@ -138,15 +138,8 @@ class AdmissionTokens:
         return {"keys": [key for key in published if key is not None]}
 
     def _remember(self, token: str, claims: Admission) -> None:
-        _make_room(self._verified)
+        make_room(self._verified, _REMEMBERED)
         self._verified[token] = claims
-
-
-def _make_room(remembered: dict[Any, Any]) -> None:
-    """Forget the oldest tenth of what is remembered, once there is too much of it."""
-    if len(remembered) >= _REMEMBERED:
-        for old in list(remembered)[: _REMEMBERED // 10]:
-            del remembered[old]
 
 
 class VisitorTokens:
@@ -156,9 +149,9 @@ class VisitorTokens:
 
     def __init__(self, key: bytes) -> None:
         """Take the secret key, at least 32 bytes."""
-        self._mac_key = seals.derived_key(key, b"visitor tokens")
+        self._mac = seals.Mac(key, b"visitor tokens")
         self._key = key
-        self._verified: dict[str, str] = {}
+        self._verified: dict[str | bytes, str] = {}
 
     def new(self) -> tuple[str, str]:
         """A fresh visitor: (visitor id, token)."""
@@ -182,18 +175,27 @@ class VisitorTokens:
     def token(self, visitor: str) -> str:
         """The token of a visitor id that the server made up."""
         text = f"{self.PREFIX}.{visitor}"
-        return f"{text}.{seals.mac(self._mac_key, text)}"
+        return f"{text}.{self._mac.of(text)}"
 
     def visitor(self, token: str) -> str | None:
         """The visitor that the token names, or None when we never gave it out."""
-        known = self._verified.get(token)
-        if known is not None:
-            return known
+        return self._verified.get(token) or self._verify(token, token)
+
+    def bearer(self, header: bytes) -> str | None:
+        """The same for an Authorization header with one of our tokens: ``Bearer fdv1...``, as it came.
+
+        None besides for any other header. One look-up for a header that was shown before.
+        """
+        known = self._verified.get(header)
+        if known is None and header.startswith(_BEARER):
+            known = self._verify(header[len(_BEARER) :].decode("latin-1"), header)
+        return known
+
+    def _verify(self, token: str, shown: str | bytes) -> str | None:
         text, _, given = token.rpartition(".")
         prefix, _, visitor = text.partition(".")
-        if prefix != self.PREFIX or not seals.same(given, seals.mac(self._mac_key, text)):
+        if prefix != self.PREFIX or not seals.same(given, self._mac.of(text)):
             return None
-        if len(self._verified) >= _REMEMBERED:
-            self._verified.clear()
-        self._verified[token] = visitor
+        make_room(self._verified, _REMEMBERED)
+        self._verified[shown] = visitor
         return visitor

@@ -59,7 +59,7 @@ def test_the_total_of_any_order_is_one_that_its_gateway_can_charge(
     """Case 24: neither negative nor off by a minor unit, however prices and fees fall."""
     step = charge_step_minor(gateway, currency)
     sale: Any = SimpleNamespace(gateway=gateway, currency=currency, fee_bps=bps)
-    price = price_of(sale, [(amount * step, quantity) for amount, quantity in lines])
+    price = price_of(sale, sum(amount * step * quantity for amount, quantity in lines))
     assert price.total_minor == price.subtotal_minor + price.fee_minor >= price.subtotal_minor
     assert price.total_minor % step == 0
     if gateway == "stripe":

@@ -16,7 +16,6 @@ from fairdrop.drivers.sale_scripts import SaleNotLoaded
 from fairdrop.errors import DatabaseUnavailable, Overloaded, StoreUnavailable
 from fairdrop.inventory import Unverifiable
 from fairdrop.payments import GatewayRefused, GatewayUnavailable
-from fairdrop.waiting_room import VisitorTokens
 from fairdrop.web.tally import SUCCESS, Tallies
 from fairdrop.web.wire import Problem, cookie_of, send_problem, unavailable
 
@@ -41,9 +40,7 @@ SALE = "fairdrop.sale"
 """Where a handler notes which sale a request is about, when its address does not say it."""
 VISITOR_COOKIE = "fairdrop_visitor"
 _COOKIE = VISITOR_COOKIE.encode()
-_BEARER = b"Bearer "
-_OURS = _BEARER + f"{VisitorTokens.PREFIX}.".encode()
-_KEY = re.compile(rb'"?([A-Za-z0-9_-]{1,64})"?')
+_KEY = re.compile(rb'"?([A-Za-z0-9_-]{1,64})"?').fullmatch
 
 
 class Endpoint:
@@ -188,14 +185,13 @@ def visitor_of(parts: Parts, headers: Mapping[bytes, bytes]) -> str | None:
 
     A server of the shop is trusted to know how often. Raises Problem 429 besides.
     """
-    shown = headers.get(b"authorization", b"")
-    visitor = None
-    if shown.startswith(_OURS) and ACTED_FOR not in headers:
-        # What nearly everybody sends, without asking who else it could be of.
-        visitor = parts.visitors.visitor(shown[len(_BEARER) :].decode("latin-1"))
-    if visitor is None:
-        visitor = named_visitor(parts, headers)
-    if visitor is not None and ACTED_FOR not in headers:
+    if ACTED_FOR in headers:
+        return named_visitor(parts, headers)
+    # A token of ours is what nearly everybody sends: nobody asks who else it could be of.
+    shown = headers.get(b"authorization")
+    visitor = shown and parts.visitors.bearer(shown)
+    visitor = visitor or named_visitor(parts, headers)
+    if visitor is not None:
         limit_buyer(parts, visitor)
     return visitor
 
@@ -342,7 +338,7 @@ async def sale_of(parts: Parts, scope: Scope) -> Sale:
 
 def idempotency_key(headers: Mapping[bytes, bytes]) -> str:
     """The request's Idempotency-Key (H3). Raises Problem 400 when it is missing or malformed."""
-    key = _KEY.fullmatch(headers.get(b"idempotency-key", b""))
+    key = _KEY(headers.get(b"idempotency-key", b""))
     if key is None:
         raise Problem(
             400,

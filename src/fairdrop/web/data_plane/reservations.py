@@ -257,16 +257,17 @@ def _problem(refused: tuple[int, str, str], variant: str) -> Problem:
 
 def _document(sale: Sale, hold: str, deadline_ms: int, held: Lines) -> ReservationDocument:
     """The reservation with its price; RELEASED when nothing is left in it."""
-    lines, prices = [], []
+    lines, subtotal = [], 0
     for variant_id, serials in held:
         variant = sale.variant(variant_id)
         if variant is None:
             # Held, and sold under a price that this process has yet to read: asking again shows it.
             raise Problem(503, "price_unknown", "Ask again.", headers=((b"retry-after", b"1"),))
-        lines.append(ReservedLine(variant_id, len(serials), serials, variant.price_minor))
-        prices.append((variant.price_minor, len(serials)))
-    subtotal, fee = price = price_of(sale, prices)
+        quantity, price_minor = len(serials), variant.price_minor
+        lines.append(ReservedLine(variant_id, quantity, serials, price_minor))
+        subtotal += quantity * price_minor
+    price = price_of(sale, subtotal)
     state = "RESERVED" if lines else "RELEASED"
     return ReservationDocument(
-        hold, state, deadline_ms, lines, subtotal, fee, price.total_minor, sale.currency
+        hold, state, deadline_ms, lines, *price, price.total_minor, sale.currency
     )
