@@ -10,10 +10,11 @@ import asyncio
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+from redis.asyncio import BlockingConnectionPool, Redis
 from starlette.routing import Route
 
-from fairdrop.drivers.sale_scripts import SaleScript
-from fairdrop.drivers.store import Store
+from fairdrop.drivers.store import Script, Store
 from fairdrop.inventory import Inventory, ReserveRequest
 from fairdrop.inventory.model import Reservation, Reserved
 from fairdrop.settings import Settings
@@ -39,21 +40,28 @@ class Empty:
 
 
 class Uncoalesced(Inventory):
-    """The baseline: every reservation is a call of its own."""
+    """The baseline: every reservation is a call of its own, made with redis-py as it comes."""
 
     def __init__(self, store: Store) -> None:
         """Load the same script."""
         super().__init__(store)
         # A connection for each request under way: nothing but the store itself holds it up.
-        own = Store(f"{store.url}?max_connections=1000", timeout_s=10)
-        self._single = SaleScript(own, "fairdrop.inventory", "reserve", Reserved)
+        pool = BlockingConnectionPool.from_url(
+            store.url, max_connections=1_000, timeout=10, protocol=2
+        )
+        self._redis: Redis = Redis.from_pool(pool)
+        self._script = Script.load("fairdrop.inventory", "reserve")
+        self._reply = msgspec.msgpack.Decoder(Reserved)
 
     def reserve(self, sale: SaleRef, request: ReserveRequest) -> asyncio.Future[Reservation]:
         """One call for this request alone."""
         return asyncio.ensure_future(self._one(sale, request))
 
     async def _one(self, sale: SaleRef, request: ReserveRequest) -> Reservation:
-        return (await self._single(sale, [request])).outcomes[0]
+        keys = self._script.keys(sale.id, sale.epoch)
+        batch = msgspec.msgpack.encode([request])
+        reply = await self._redis.evalsha(self._script.sha, len(keys), *keys, "0", batch)
+        return self._reply.decode(reply).outcomes[0]
 
 
 def build(parts: Parts) -> Starlette:

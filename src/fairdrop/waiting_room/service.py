@@ -39,10 +39,9 @@ if TYPE_CHECKING:
     from fairdrop.ids import SaleRef
 
 _PACKAGE = "fairdrop.waiting_room"
-JOIN_LIMIT = 128
-"""Joins of one script call: under 1 ms of the store's time (case 37), for 5 % less of a web worker's."""
-JOINS_IN_FLIGHT = 3
-"""Calls of a rush under way at once: with two, a web worker had nothing to do for 10 % of the time."""
+JOIN_LIMIT = 96
+"""Joins of one script call: about 0.6 ms of the store's time (case 37). One call is under way at a time:
+with two and three a crowd of 256 was all in the store, and the web worker idle for a tenth of the time."""
 TICK_LIMIT = 250
 """People moved in one run of the script: about 0.6 ms of the store's time (case 37)."""
 LEAVE_LIMIT = 256
@@ -72,7 +71,7 @@ class WaitingRoom:
             SaleScript(store, _PACKAGE, "join", Line),
             _standings,
             max_batch=JOIN_LIMIT,
-            max_in_flight=JOINS_IN_FLIGHT,
+            max_in_flight=1,
         )
         self._statuses = SaleScript(store, _PACKAGE, "status", Line)
         self._status: CoalescedScript[str, Standing] = CoalescedScript(self._statuses, _standings)
