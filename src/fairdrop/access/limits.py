@@ -16,7 +16,7 @@ import asyncio
 import math
 import time
 from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import msgspec
 import structlog
@@ -59,6 +59,13 @@ class Exceeded(NamedTuple):
 
     policy: Policy
     retry_after_s: int
+
+
+class Bucket(Protocol):
+    """The bucket of a key that somebody else keeps; 0.0 to begin with."""
+
+    key: str
+    full_at: float
 
 
 class Counted(msgspec.Struct, array_like=True, frozen=True):
@@ -107,24 +114,43 @@ class Limits:
     def take(self, name: str, key: str) -> Exceeded | None:
         """Count one of ``key``; Exceeded, and nothing counted, when its bucket is empty."""
         buckets = self._buckets[name]
-        interval = buckets.interval_s
-        if not interval:
+        if not buckets.interval_s:
             return None
-        now = self._clock()
         full_at = buckets.full_at
-        then = full_at.get(key, 0.0)
-        then = interval + (max(then, now))
+        then = self._after_one(buckets, key, full_at.get(key, 0.0))
+        if isinstance(then, Exceeded):
+            return then
+        if len(full_at) >= _REMEMBERED:
+            buckets.forget(self._clock())
+        full_at[key] = then
+        return None
+
+    def take_from(self, name: str, bucket: Bucket) -> Exceeded | None:
+        """The same for a caller who keeps the bucket, and so spares a look-up."""
+        buckets = self._buckets[name]
+        if not buckets.interval_s:
+            return None
+        then = bucket.full_at
+        if buckets.full_at:  # what other processes counted
+            then = max(then, buckets.full_at.get(bucket.key, 0.0))
+        then_or_not = self._after_one(buckets, bucket.key, then)
+        if isinstance(then_or_not, Exceeded):
+            return then_or_not
+        bucket.full_at = then_or_not
+        return None
+
+    def _after_one(self, buckets: _Buckets, key: str, full_at: float) -> float | Exceeded:
+        """When a bucket is full again after one more; it is noted for the sharing."""
+        now = self._clock()
+        then = buckets.interval_s + max(full_at, now)
         ahead = then - now - buckets.span_s
         if ahead > _ROUNDING_S:
             return Exceeded(buckets.policy, max(1, math.ceil(ahead)))
-        if len(full_at) >= _REMEMBERED:
-            buckets.forget(now)
-        full_at[key] = then
         buckets.met.append(key)
         if now >= self._share_at and self._sharing is None:
             self._share_at = now + SHARE_EVERY_S
             self._sharing = asyncio.get_running_loop().create_task(self._share_quietly())
-        return None
+        return then
 
     async def share(self) -> None:
         """Send the counts, and take in what the others counted. Raises StoreUnavailable.

@@ -191,6 +191,8 @@ class Store:
             lane = self._free_lanes.pop()
         elif len(self._lanes) < LANES:
             lane = self.redis.connection_pool.make_connection()  # type: ignore[no-untyped-call]
+            # One timeout bounds the whole call (:meth:`run`): none is set for each of its halves.
+            lane.socket_timeout = None
             self._lanes.append(lane)
         else:
             call = self.redis.execute_command(command, code, *arguments)  # type: ignore[no-untyped-call]

@@ -35,7 +35,7 @@ from .signing_keys import (
     split_keys,
 )
 from .tickets import TICKET_TTL_MS, StreamTickets
-from .tokens import AdmissionTokens, Refusal, VisitorTokens
+from .tokens import AdmissionTokens, Refusal, Visitor, VisitorTokens
 
 __all__ = [
     "CALLED_PAGE",
@@ -73,6 +73,7 @@ __all__ = [
     "Step",
     "StreamTickets",
     "Ticked",
+    "Visitor",
     "VisitorTokens",
     "WaitingRoom",
     "kid_of",

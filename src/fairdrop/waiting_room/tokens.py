@@ -37,7 +37,6 @@ from .signing_keys import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_BEARER = b"Bearer "
 _REMEMBERED = 100_000
 """Tokens a process remembers: about 40 MB at the most."""
 
@@ -51,6 +50,24 @@ class Refusal(StrEnum):
     OTHER_SALE = "admission_other_sale"
     OTHER_BUYER = "admission_other_buyer"
     REVOKED = "admission_revoked"
+
+
+class Visitor:
+    """A visitor, and what hot steps of one process remember of them.
+
+    One object that one look-up finds: a crowd is larger than any cache of a processor, and each further
+    dictionary of visitors costs a request several misses.
+    """
+
+    __slots__ = ("admission", "full_at", "key")
+
+    def __init__(self, visitor: str) -> None:
+        """Of this visitor id, ``key`` from here on, nothing is known."""
+        self.key = visitor
+        self.full_at = 0.0
+        """When their rate limit's bucket is full again, which is the limit's business."""
+        self.admission: tuple[bytes, Admission] | None = None
+        """The last admission token that was theirs, and what it proves."""
 
 
 class AdmissionTokens:
@@ -117,6 +134,20 @@ class AdmissionTokens:
             return Refusal.EXPIRED
         return claims
 
+    def verify_for(
+        self, visitor: Visitor, token: bytes, *, sale: str, now_s: float
+    ) -> Admission | Refusal:
+        """As :meth:`verify` for one visitor: a comparison, for the token that was theirs before."""
+        known = visitor.admission
+        if known is not None and known[0] == token:
+            claims = known[1]
+            if claims.aud == sale and claims.exp > now_s:
+                return claims
+        verified = self.verify(token.decode("latin-1"), sale=sale, buyer=visitor.key, now_s=now_s)
+        if not isinstance(verified, Refusal):
+            visitor.admission = (token, verified)
+        return verified
+
     def read(self, token: str) -> Admission | None:
         """What a token of ours says, whoever shows it and however old it is; None for a forgery."""
         claims = self._verified.get(token)
@@ -151,7 +182,7 @@ class VisitorTokens:
         """Take the secret key, at least 32 bytes."""
         self._mac = seals.Mac(key, b"visitor tokens")
         self._key = key
-        self._verified: dict[str | bytes, str] = {}
+        self._known: dict[bytes, Visitor] = {}
 
     def new(self) -> tuple[str, str]:
         """A fresh visitor: (visitor id, token)."""
@@ -179,23 +210,18 @@ class VisitorTokens:
 
     def visitor(self, token: str) -> str | None:
         """The visitor that the token names, or None when we never gave it out."""
-        return self._verified.get(token) or self._verify(token, token)
+        known = self.known(token.encode())
+        return None if known is None else known.key
 
-    def bearer(self, header: bytes) -> str | None:
-        """The same for an Authorization header with one of our tokens: ``Bearer fdv1...``, as it came.
-
-        None besides for any other header. One look-up for a header that was shown before.
-        """
-        known = self._verified.get(header)
-        if known is None and header.startswith(_BEARER):
-            known = self._verify(header[len(_BEARER) :].decode("latin-1"), header)
-        return known
-
-    def _verify(self, token: str, shown: str | bytes) -> str | None:
-        text, _, given = token.rpartition(".")
+    def known(self, token: bytes) -> Visitor | None:
+        """The same with what is remembered of them. One look-up for a token that was shown before."""
+        known = self._known.get(token)
+        if known is not None:
+            return known
+        text, _, given = token.decode("latin-1").rpartition(".")
         prefix, _, visitor = text.partition(".")
         if prefix != self.PREFIX or not seals.same(given, self._mac.of(text)):
             return None
-        make_room(self._verified, _REMEMBERED)
-        self._verified[shown] = visitor
-        return visitor
+        make_room(self._known, _REMEMBERED)
+        known = self._known[token] = Visitor(visitor)
+        return known

@@ -15,13 +15,14 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterator
 
     from starlette.applications import Starlette
+    from starlette.types import ASGIApp
 
     from .wire import Receive, Scope, Send
 
     Found = tuple[Any, str, Endpoint]
     """(route, name of the path's parameter, endpoint)"""
-    Met = tuple[Endpoint, Any, dict[str, str]]
-    """(endpoint, route, the path's parameters) of an address"""
+    Met = tuple[ASGIApp, Any, dict[str, str]]
+    """(endpoint's method, route, the path's parameters) of an address"""
 
 _PREFIX = "/v1/"
 _OF_ONE = 4
@@ -67,7 +68,7 @@ class Shortcut:
         if found is None:
             return None
         route, name, endpoint = found
-        met = (endpoint, route, {name: parts[3]})
+        met = (endpoint.__call__, route, {name: parts[3]})
         if parts[2] == _SHARED and len(path) <= _LONGEST_REMEMBERED:
             if len(self._met) >= _REMEMBERED:
                 self._met.clear()

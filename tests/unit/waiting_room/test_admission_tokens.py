@@ -26,6 +26,7 @@ from fairdrop.waiting_room import (
     Algorithm,
     KeyRing,
     Refusal,
+    Visitor,
     kid_of,
     new_signing_key,
     split_keys,
@@ -155,6 +156,33 @@ def test_a_token_elsewhere_is_refused_by_name(
     asked = {"sale": "sale-1", "buyer": "ann", "now_s": NOW_S, **changes}
     assert tokens.verify(token, **asked) is refusal
     assert tokens.verify(token, **asked) is refusal
+
+
+@pytest.mark.parametrize(
+    ("changes", "refusal"),
+    [
+        ({"sale": "sale-2"}, Refusal.OTHER_SALE),
+        ({"now_s": 1_800_000_300.0}, Refusal.EXPIRED),
+    ],
+)
+def test_a_token_that_was_a_visitor_s_before_is_judged_anew(
+    changes: dict[str, Any], refusal: Refusal
+) -> None:
+    tokens, ann, bob = AdmissionTokens([KEY]), Visitor("ann"), Visitor("bob")
+    token = issue(tokens).encode()
+    asked: dict[str, Any] = {"sale": "sale-1", "now_s": NOW_S}
+    for _ in range(2):
+        assert tokens.verify_for(ann, token, **asked) == tokens.verify(
+            token.decode(), buyer="ann", **asked
+        )
+        assert tokens.verify_for(ann, token, **{**asked, **changes}) is refusal
+        assert tokens.verify_for(bob, token, **asked) is Refusal.OTHER_BUYER
+        assert tokens.verify_for(ann, token + b"x", **asked) is Refusal.FORGED
+        assert tokens.verify_for(ann, b"", **asked) is Refusal.REQUIRED
+    newer = issue(tokens, admission="adm-2").encode()
+    found = tokens.verify_for(ann, newer, **asked)
+    assert isinstance(found, Admission)
+    assert found.jti == "adm-2"
 
 
 def test_a_token_is_good_until_its_very_last_moment() -> None:

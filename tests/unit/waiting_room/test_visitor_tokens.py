@@ -77,9 +77,20 @@ def test_what_a_process_remembers_has_a_bound(monkeypatch: pytest.MonkeyPatch) -
     made = [tokens.new() for _ in range(60)]
     for visitor, token in made * 2:
         assert tokens.visitor(token) == visitor
-        assert len(tokens._verified) <= 20
+        assert len(tokens._known) <= 20
     tokens.visitor("fdv1.stranger.mac")
-    assert "fdv1.stranger.mac" not in tokens._verified
+    assert b"fdv1.stranger.mac" not in tokens._known
+
+
+def test_a_visitor_is_one_object_however_often_the_token_is_shown() -> None:
+    tokens = VisitorTokens(KEY)
+    visitor, token = tokens.new()
+    known = tokens.known(token.encode())
+    assert known is not None
+    assert known.key == visitor == tokens.visitor(token)
+    assert tokens.known(token.encode()) is known
+    for forged in (b"", b"\xff", token.encode()[:-1], b"Bearer " + token.encode()):
+        assert tokens.known(forged) is None
 
 
 def test_a_clients_random_key_is_one_visitor_however_often_it_is_sent() -> None:

@@ -16,6 +16,7 @@ from fairdrop.drivers.sale_scripts import SaleNotLoaded
 from fairdrop.errors import DatabaseUnavailable, Overloaded, StoreUnavailable
 from fairdrop.inventory import Unverifiable
 from fairdrop.payments import GatewayRefused, GatewayUnavailable
+from fairdrop.waiting_room import Visitor, VisitorTokens
 from fairdrop.web.tally import SUCCESS, Tallies
 from fairdrop.web.wire import Problem, cookie_of, send_problem, unavailable
 
@@ -40,6 +41,9 @@ SALE = "fairdrop.sale"
 """Where a handler notes which sale a request is about, when its address does not say it."""
 VISITOR_COOKIE = "fairdrop_visitor"
 _COOKIE = VISITOR_COOKIE.encode()
+_BEARER = b"Bearer "
+_OURS = _BEARER + f"{VisitorTokens.PREFIX}.".encode()
+"""What nearly everybody sends: nobody asks who else it could be of."""
 _KEY = re.compile(rb'"?([A-Za-z0-9_-]{1,64})"?').fullmatch
 
 
@@ -180,20 +184,33 @@ def _tell(event: str, error: Exception) -> None:
         _log.warning(event, error=str(error))
 
 
-def visitor_of(parts: Parts, headers: Mapping[bytes, bytes]) -> str | None:
+def visitor_of(parts: Parts, headers: Mapping[bytes, bytes]) -> Visitor | None:
     """The visitor who asks, as :func:`named_visitor` finds them, counted for the limit of a buyer.
 
     A server of the shop is trusted to know how often. Raises Problem 429 besides.
     """
-    if ACTED_FOR in headers:
-        return named_visitor(parts, headers)
-    # A token of ours is what nearly everybody sends: nobody asks who else it could be of.
-    shown = headers.get(b"authorization")
-    visitor = shown and parts.visitors.bearer(shown)
-    visitor = visitor or named_visitor(parts, headers)
-    if visitor is not None:
-        limit_buyer(parts, visitor)
+    if ACTED_FOR not in headers:
+        known = _known(parts, headers)
+        if known is not None:
+            limit_buyer(parts, known, kept=True)
+            return known
+    named = named_visitor(parts, headers)
+    if named is None:
+        return None
+    visitor = Visitor(named)
+    if ACTED_FOR not in headers:
+        limit_buyer(parts, visitor, kept=False)
     return visitor
+
+
+def _known(parts: Parts, headers: Mapping[bytes, bytes]) -> Visitor | None:
+    """The visitor of a token of ours, by bearer token or cookie."""
+    shown = headers.get(b"authorization")
+    if shown is not None and shown.startswith(_OURS):
+        return parts.visitors.known(shown[len(_BEARER) :])
+    bearer = bearer_of(headers)
+    token = cookie_of(headers, _COOKIE) if bearer is None else bearer
+    return None if token is None else parts.visitors.known(token.encode())
 
 
 def named_visitor(parts: Parts, headers: Mapping[bytes, bytes]) -> str | None:
@@ -267,6 +284,11 @@ def _acted_for(parts: Parts, headers: Mapping[bytes, bytes], named: bytes) -> st
 
 
 def required_visitor(parts: Parts, headers: Mapping[bytes, bytes]) -> str:
+    """The id of the visitor who asks. Raises Problem 401 when nobody is named."""
+    return required_asker(parts, headers).key
+
+
+def required_asker(parts: Parts, headers: Mapping[bytes, bytes]) -> Visitor:
     """The visitor who asks. Raises Problem 401 when nobody is named."""
     visitor = visitor_of(parts, headers)
     if visitor is None:

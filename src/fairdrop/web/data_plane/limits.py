@@ -9,6 +9,7 @@ from fairdrop.web.wire import Problem, headers_of
 if TYPE_CHECKING:
     from fairdrop.access import Exceeded
     from fairdrop.app import Parts
+    from fairdrop.waiting_room import Visitor
     from fairdrop.web.wire import Scope
 
 SHOP_KEY = b"fairdrop-shop-key"
@@ -46,9 +47,10 @@ def limit_address(parts: Parts, scope: Scope, policy: str) -> None:
             raise _problem(exceeded)
 
 
-def limit_buyer(parts: Parts, visitor: str) -> None:
-    """Count a request of one visitor. Raises Problem 429."""
-    exceeded = parts.limits.take("buyer", visitor)
+def limit_buyer(parts: Parts, visitor: Visitor, *, kept: bool) -> None:
+    """Count a request of one visitor, whom the process keeps in memory or not. Raises Problem 429."""
+    limits = parts.limits
+    exceeded = limits.take_from("buyer", visitor) if kept else limits.take("buyer", visitor.key)
     if exceeded is not None:
         raise _problem(exceeded)
 

@@ -24,7 +24,15 @@ from fairdrop.waiting_room import (
 from fairdrop.web.wire import Problem, encode, headers_of, read_body, send_json
 
 from . import admissions
-from .base import VISITOR_COOKIE, decode, known_sale, required_visitor, sale_of, visitor_of
+from .base import (
+    VISITOR_COOKIE,
+    decode,
+    known_sale,
+    required_asker,
+    required_visitor,
+    sale_of,
+    visitor_of,
+)
 from .checks import check_claim, check_join, checks_joins
 from .documents import RestoreRequest, StatusDocument, TicketDocument
 from .invitations import check_invitation, is_for_all
@@ -61,7 +69,8 @@ async def join(parts: Parts, scope: Scope, _receive: Receive, send: Send) -> Non
     """POST /v1/sales/{sale}/join."""
     sale = known_sale(parts, scope) or await sale_of(parts, scope)
     asked = headers_of(scope)
-    visitor = visitor_of(parts, asked)
+    known = visitor_of(parts, asked)
+    visitor = None if known is None else known.key
     if checks_joins(parts):
         await check_join(parts, scope, asked, sale, visitor)
     headers: tuple[Header, ...] = ()
@@ -148,7 +157,8 @@ async def me(parts: Parts, scope: Scope, _receive: Receive, send: Send) -> None:
 async def claim(parts: Parts, scope: Scope, _receive: Receive, send: Send) -> None:
     """POST /v1/sales/{sale}/claim."""
     headers = headers_of(scope)
-    visitor = required_visitor(parts, headers)
+    asker = required_asker(parts, headers)
+    visitor = asker.key
     sale = known_sale(parts, scope) or await sale_of(parts, scope)
     await check_claim(parts, scope, headers, sale, visitor)
     place, line = await parts.waiting_room.claim(sale.ref, visitor)
@@ -159,6 +169,7 @@ async def claim(parts: Parts, scope: Scope, _receive: Receive, send: Send) -> No
     if place.state is not State.ADMITTED:
         raise Problem(409, "not_called", "It is not your turn yet.", state=place.state)
     token = _admission_token(parts, sale, visitor, place)
+    parts.admissions.verify_for(asker, token.encode(), sale=sale.id, now_s=time.time())
     # For a checkout on the same host, behind a proxy or our middleware (W20).
     left_s = max(0, place.deadline_ms // 1_000 - int(time.time()))
     cookie = admissions.cookie(sale, token, left_s, secure=scope["scheme"] == "https")

@@ -28,6 +28,7 @@ from .base import (
     decode,
     idempotency_key,
     known_sale,
+    required_asker,
     required_visitor,
     sale_of,
     verified_marks,
@@ -43,12 +44,11 @@ from .documents import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from fairdrop.app import Parts
     from fairdrop.catalog import Sale
     from fairdrop.inventory import Change, Lines, Reservation
-    from fairdrop.waiting_room import Admission
     from fairdrop.web.wire import Receive, Scope, Send
 
 _REQUEST = msgspec.json.Decoder(ReservationRequest)
@@ -80,9 +80,13 @@ _REFUSALS: dict[str, tuple[int, str, str]] = {
 async def reserve(parts: Parts, scope: Scope, receive: Receive, send: Send) -> None:
     """POST /v1/sales/{sale}/reservations."""
     headers = headers_of(scope)
-    visitor = required_visitor(parts, headers)
+    asker = required_asker(parts, headers)
     sale = known_sale(parts, scope) or await sale_of(parts, scope)
-    admission = _admission(parts, sale, visitor, headers)
+    admission = parts.admissions.verify_for(
+        asker, headers.get(HEADER, b""), sale=sale.id, now_s=time.time()
+    )
+    if isinstance(admission, Refusal):
+        raise problem_of(admission)
     key = idempotency_key(headers)
     # One line may come in the address, for which no body has to be waited for.
     query: bytes = scope["query_string"]
@@ -91,7 +95,7 @@ async def reserve(parts: Parts, scope: Scope, receive: Receive, send: Send) -> N
     answer = await parts.inventory.reserve(
         sale.ref,
         ReserveRequest(
-            visitor, admission.jti, new_id(), key, asked.fingerprint, asked.lines, marks
+            asker.key, admission.jti, new_id(), key, asked.fingerprint, asked.lines, marks
         ),
     )
     faults.passing(faults.Point.HELD)
@@ -224,14 +228,6 @@ def _line(query: bytes, kind: type[Request]) -> Request:
         return msgspec.convert({"lines": [fields]}, kind, strict=False)
     except msgspec.ValidationError as error:
         raise Problem(422, "invalid_request", f"{error}.") from None
-
-
-def _admission(parts: Parts, sale: Sale, visitor: str, headers: Mapping[bytes, bytes]) -> Admission:
-    token = headers.get(HEADER, b"").decode("latin-1")
-    verified = parts.admissions.verify(token, sale=sale.id, buyer=visitor, now_s=time.time())
-    if isinstance(verified, Refusal):
-        raise problem_of(verified)
-    return verified
 
 
 def _refused(answer: Reservation) -> Problem:
