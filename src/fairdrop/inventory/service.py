@@ -45,8 +45,8 @@ SWEEP_LIMIT = 80
 SWEEP_UNITS = 2_000
 """Units freed in one run of ``expire``: holds of many units each cost no more (case 37)."""
 RESERVE_LIMIT = 40
-"""Reservations of one script call: the 99th percentile of its time was 1.2 ms at 18,000 a second, with
-64 it was 2.5 ms, on two cores with everything else running."""
+"""Reservations of one script call: the 99th percentile of its time was 0.8 to 1.0 ms at 20,000 a second,
+on two cores with everything else running (case 37)."""
 COMMIT_LIMIT = 256
 """Holds committed in one run of ``commit``: well under 1 ms of the store's time (case 37)."""
 LOOK_AGAIN_MS = 3_000
