@@ -38,7 +38,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _REMEMBERED = 100_000
-"""Tokens a process remembers: about 40 MB at the most."""
+"""Visitors a process remembers, and admission tokens: about 40 MB of each at the most, and as much again
+where every visitor was admitted."""
 
 
 class Refusal(StrEnum):

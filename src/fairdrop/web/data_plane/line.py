@@ -169,6 +169,7 @@ async def claim(parts: Parts, scope: Scope, _receive: Receive, send: Send) -> No
     if place.state is not State.ADMITTED:
         raise Problem(409, "not_called", "It is not your turn yet.", state=place.state)
     token = _admission_token(parts, sale, visitor, place)
+    # So that the reservation, which comes next, finds it with the visitor.
     parts.admissions.verify_for(asker, token.encode(), sale=sale.id, now_s=time.time())
     # For a checkout on the same host, behind a proxy or our middleware (W20).
     left_s = max(0, place.deadline_ms // 1_000 - int(time.time()))
