@@ -21,11 +21,8 @@ class Price(NamedTuple):
 
     subtotal_minor: int
     fee_minor: int
-
-    @property
-    def total_minor(self) -> int:
-        """Units and fee together."""
-        return self.subtotal_minor + self.fee_minor
+    total_minor: int
+    """Units and fee together."""
 
 
 def step_minor(sale: Sale) -> int:
@@ -35,10 +32,11 @@ def step_minor(sale: Sale) -> int:
 
 def price_of(sale: Sale, subtotal: int) -> Price:
     """The price of units that come to ``subtotal`` minor units, the fee rounded once."""
-    return Price(subtotal, _fee_minor(subtotal, sale.fee_bps, sale.gateway, sale.currency))
+    return _price(subtotal, sale.fee_bps, sale.gateway, sale.currency)
 
 
 @lru_cache(maxsize=1_024)
-def _fee_minor(subtotal: int, fee_bps: int, gateway: str, currency: str) -> int:
+def _price(subtotal: int, fee_bps: int, gateway: str, currency: str) -> Price:
     """Most of a crowd take the same, so it is worked out once for all."""
-    return fee_minor(subtotal, fee_bps, charge_step_minor(gateway, currency))
+    fee = fee_minor(subtotal, fee_bps, charge_step_minor(gateway, currency))
+    return Price(subtotal, fee, subtotal + fee)

@@ -262,8 +262,6 @@ def _document(sale: Sale, hold: str, deadline_ms: int, held: Lines) -> Reservati
         quantity, price_minor = len(serials), variant.price_minor
         lines.append(ReservedLine(variant_id, quantity, serials, price_minor))
         subtotal += quantity * price_minor
-    price = price_of(sale, subtotal)
     state = "RESERVED" if lines else "RELEASED"
-    return ReservationDocument(
-        hold, state, deadline_ms, lines, *price, price.total_minor, sale.currency
-    )
+    price = price_of(sale, subtotal)
+    return ReservationDocument(hold, state, deadline_ms, lines, *price, sale.currency)
