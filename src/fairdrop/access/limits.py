@@ -89,6 +89,12 @@ class _Buckets:
         self.met: list[str] = []
         """A key for each time it was met: to count them is left to the sharing, once for all."""
 
+    def remember(self, key: str, then: float, clock: Callable[[], float]) -> None:
+        """The bucket of the key is full again then; the clock is asked when room has to be made."""
+        if len(self.full_at) >= _REMEMBERED:
+            self.forget(clock())
+        self.full_at[key] = then
+
     def forget(self, now: float) -> None:
         """Drop the buckets that are full again; all of them when hardly any is."""
         kept = {key: then for key, then in self.full_at.items() if then > now}
@@ -116,13 +122,10 @@ class Limits:
         buckets = self._buckets[name]
         if not buckets.interval_s:
             return None
-        full_at = buckets.full_at
-        then = self._after_one(buckets, key, full_at.get(key, 0.0))
+        then = self._after_one(buckets, key, buckets.full_at.get(key, 0.0))
         if isinstance(then, Exceeded):
             return then
-        if len(full_at) >= _REMEMBERED:
-            buckets.forget(self._clock())
-        full_at[key] = then
+        buckets.remember(key, then, self._clock)
         return None
 
     def take_from(self, name: str, bucket: Bucket) -> Exceeded | None:
@@ -130,13 +133,13 @@ class Limits:
         buckets = self._buckets[name]
         if not buckets.interval_s:
             return None
-        then = bucket.full_at
+        full_at = bucket.full_at
         if buckets.full_at:  # what other processes counted
-            then = max(then, buckets.full_at.get(bucket.key, 0.0))
-        then_or_not = self._after_one(buckets, bucket.key, then)
-        if isinstance(then_or_not, Exceeded):
-            return then_or_not
-        bucket.full_at = then_or_not
+            full_at = max(full_at, buckets.full_at.get(bucket.key, 0.0))
+        then = self._after_one(buckets, bucket.key, full_at)
+        if isinstance(then, Exceeded):
+            return then
+        bucket.full_at = then
         return None
 
     def _after_one(self, buckets: _Buckets, key: str, full_at: float) -> float | Exceeded:
@@ -182,7 +185,7 @@ class Limits:
             # Never further than an empty bucket: what the others let pass is not a debt.
             now = self._clock()
             then = max(buckets.full_at.get(key, now), now) + others * buckets.interval_s
-            buckets.full_at[key] = min(then, now + buckets.span_s)
+            buckets.remember(key, min(then, now + buckets.span_s), self._clock)
 
     async def _share_quietly(self) -> None:
         try:

@@ -159,6 +159,25 @@ async def test_what_others_counted_counts_for_a_bucket_that_its_caller_keeps(sto
     assert sum(here.take_from("requests", kept) is None for _ in range(20)) <= 15
 
 
+async def test_what_others_counted_is_remembered_within_a_bound(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where callers keep the buckets, so that nothing but the sharing fills this memory."""
+    monkeypatch.setattr("fairdrop.access.limits._REMEMBERED", 20)
+    clock = Clock()
+    here, there = (limits(store, clock, rate=1, burst=20) for _ in range(2))
+    here._share_at = there._share_at = math.inf
+    for _ in range(100):
+        kept = Kept(a_key())
+        for _ in range(2):  # a process hears of others once it has told its own
+            there.take_from("requests", kept)
+            await there.share()
+            here.take_from("requests", kept)
+            await here.share()
+        assert len(here._buckets["requests"].full_at) <= 20
+    assert here._buckets["requests"].full_at
+
+
 async def test_without_sharing_each_server_would_have_a_limit_of_its_own(store: Store) -> None:
     """The negative control of the test above."""
     clock, key = Clock(), a_key()
